@@ -1,0 +1,68 @@
+"""Which operations exist: dialects register their classes here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import attrs
+
+from .core import Operation
+from .definition import Trait, define
+
+C = TypeVar("C", bound=type[Operation])
+OPERATIONS: dict[str, type[Operation]] = {}
+DIALECTS: dict[str, Dialect] = {}
+
+
+@attrs.define
+class Dialect:
+    """A namespace of operations. Use `dialect.op` as a class decorator to register one."""
+
+    name: str
+    doc: str = ""
+    open: bool = False  # unknown operations of the dialect are kept as they are
+    operations: dict[str, type[Operation]] = attrs.field(factory=dict)
+    # parse(text) -> Attribute of `#name.…` and `!name.…` texts; None leaves them opaque
+    parse_attribute: Callable[[str], Any] | None = None
+    parse_type: Callable[[str], Any] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        DIALECTS[self.name] = self
+
+    def op(self, cls: C) -> C:
+        """Register an operation class: collects its declared fields."""
+        if not cls.name.startswith(self.name + "."):
+            raise ValueError(f"operation '{cls.name}' does not belong to dialect '{self.name}'")
+        if cls.__doc__ is None or "definition" in vars(cls):
+            raise ValueError(f"operation '{cls.name}' needs a docstring and may be registered once")
+        define(cls)
+        self.operations[cls.name] = OPERATIONS[cls.name] = cls
+        return cls
+
+
+def load(module: str) -> None:
+    """Import a module that registers dialects."""
+    importlib.import_module(module)
+
+
+# Traits. The verifier runs the check of those that have one.
+Pure = Trait("Pure")  # no side effects: may be removed when unused, merged, moved
+Terminator = Trait("Terminator")
+Commutative = Trait("Commutative")
+IsolatedFromAbove = Trait("IsolatedFromAbove")
+SymbolTable = Trait("SymbolTable")
+NoTerminator = Trait("NoTerminator")
+Graph = Trait("Graph")  # regions without dominance order
+ReadOnly = Trait("ReadOnly")  # reads memory, writes none
+
+
+def _same_types(op: Operation) -> None:
+    types = [v.type for v in (*op.operands, *op.results)]
+    for other in types[1:]:
+        if other is not types[0]:
+            raise op.error(f"requires the same type for all operands and results, but has '{types[0]}' and '{other}'")
+
+
+SameOperandsAndResultType = Trait("SameOperandsAndResultType", _same_types)

@@ -1,0 +1,1 @@
+../../../runtime/_toplevel/__init__.py
