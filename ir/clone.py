@@ -51,7 +51,7 @@ def _shell(
         made._name = op._name  # type: ignore[attr-defined]
     Operation.__init__(
         made, operands, [r.type for r in op.results], op.properties, op.attributes, regions, op.successors,
-        location or op.location,
+        location or op._location,
     )  # fmt: skip
     for old, new in zip(op.results, made.results, strict=True):
         mapping[old] = new

@@ -94,7 +94,7 @@ class Operation:
     """
 
     __slots__ = (
-        "_operands", "attributes", "location", "next", "parent", "previous", "properties", "regions", "results",
+        "_location", "_operands", "attributes", "next", "parent", "previous", "properties", "regions", "results",
         "successors",
     )  # fmt: skip
     name: ClassVar[str]
@@ -108,7 +108,7 @@ class Operation:
         attributes: Mapping[str, Attribute] | None = None,
         regions: Sequence[Region] = (),
         successors: Sequence[Block] = (),
-        location: Location = unknown,
+        location: Any = unknown,
     ) -> None:
         self._operands: tuple[Value, ...] = tuple(operands)
         for value in self._operands:
@@ -120,10 +120,22 @@ class Operation:
         for region in self.regions:
             region.parent = self
         self.successors: tuple[Block, ...] = tuple(successors)
-        self.location = location
+        self._location: Any = location
         self.parent: Block | None = None
         self.previous: Operation | None = None
         self.next: Operation | None = None
+
+    @property
+    def location(self) -> Location:
+        """Where it comes from. The parser leaves a pair of its source and an offset, resolved here when asked."""
+        location = self._location
+        if type(location) is tuple:
+            location = self._location = location[0].location(location[1])
+        return location  # type: ignore[no-any-return]
+
+    @location.setter
+    def location(self, location: Location) -> None:
+        self._location = location
 
     # -- operands and results
 

@@ -25,7 +25,7 @@ from .attributes import (
     IndexType, IntegerAttr, IntegerType, Location, StringAttr, SymbolRefAttr, TensorType, Type, TypeAttr, UnitAttr,
     VectorType, from_attribute, i1, i32, to_attribute, unknown,
 )  # fmt: skip
-from .core import Block, Operation, OpResult, Region, Value
+from .core import Block, Operation, OpResult, Region, UnregisteredOp, Value
 
 O = TypeVar("O", bound=Operation)
 
@@ -341,3 +341,6 @@ def describe_default(field: AttributeField) -> str:
 
 def as_python(attribute: Attribute | None) -> Any:
     return from_attribute(attribute)
+
+
+UnregisteredOp.definition = OpDefinition(UnregisteredOp.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import attrs
@@ -15,6 +16,27 @@ _SOURCES: dict[str, str] = {}  # file name -> text, so that a diagnostic can sho
 def remember_source(file: str, text: str) -> None:
     """Keep `text` so that diagnostics in `file` show their line."""
     _SOURCES[file] = text
+
+
+class Source:
+    """A text that is being read: makes locations and errors from offsets into it."""
+
+    __slots__ = ("_lines", "file", "text")
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self._lines: list[int] = []
+
+    def location(self, offset: int) -> FileLoc:
+        if not self._lines:
+            self._lines = [0, *(i + 1 for i, char in enumerate(self.text) if char == "\n")]
+        line = bisect_right(self._lines, offset)
+        return FileLoc(self.file, line, offset - self._lines[line - 1] + 1)
+
+    def error(self, offset: int, message: str, *notes: Diagnostic) -> IRError:
+        remember_source(self.file, self.text)
+        return IRError(message, self.location(offset), notes)
 
 
 @attrs.define

@@ -1,11 +1,12 @@
 """Dims: integer expressions over symbols that are never negative, canonical by construction.
 
-A dim is a polynomial with integer coefficients over four kinds of atoms: `Symbol`, `Floor`, `Max0` and `Bcast`
-(shared/dims/README.md). Dims and atoms are interned: the same value written twice is the same object.
-`x mod y` is `x - y*(x floordiv y)`, `max(a, b)` is `b + max(a - b, 0)`, and so on; dim_text.py prints them back.
+A dim is a polynomial with integer coefficients over four kinds of atoms: `Symbol`, `Floor`, `Max0` and
+`Bcast` (shared/dims/README.md). Dims and atoms are interned: the same value written twice is the same
+object. `x mod y` is `x - y*(x floordiv y)`, `max(a, b)` is `b + max(a - b, 0)`, and so on; dim_text.py
+prints them back.
 
-A constructor takes a `Context`, which answers what is known about signs: FREE (symbols >= 0, nothing else) gives the forms
-that types hold; facts.py passes its own for the forms it proves with.
+A constructor takes a `Context`, which answers what is known about signs: FREE (symbols >= 0, nothing else)
+gives the forms that types hold; facts.py passes its own for the forms it proves with.
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from itertools import count
 from math import gcd
 from numbers import Integral
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex, Union
+from typing import Any, SupportsIndex, TypeVar, Union
 from weakref import WeakValueDictionary
 
 from .dim_relation import DimError, Relation
@@ -26,19 +27,20 @@ MAX_TERMS, MAX_SIZE, MAX_HEIGHT, MAX_DEPTH, MAX_DEGREE, MAX_CONSTANT = 256, 4096
 SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 RESERVED = frozenset({"floordiv", "ceildiv", "mod"})
 
-Bound = Union[int, float]                      # an int, or an infinity
+Bound = int | float                      # an int, or an infinity
 Interval = tuple[Bound, Bound]
 Monomial = tuple[tuple["Atom", int], ...]
 Terms = tuple[tuple[int, Monomial], ...]
 DimLike = Union["Dim", SupportsIndex]
 
+T = TypeVar("T")
 _lock = threading.Lock()
 _interned: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 _serial = count(1)
 
 
-def _intern(key: Any, build: Callable[[], Any]) -> Any:
-    found = _interned.get(key)
+def _intern(key: Any, build: Callable[[], T]) -> T:
+    found: T | None = _interned.get(key)
     if found is None:
         built = build()
         with _lock:
@@ -133,7 +135,8 @@ class Max0(Atom):
 
 
 class Bcast(Atom):
-    """The broadcast of two dims: `lhs == 1 ? rhs : lhs`, under the check that they are equal or one of them is 1."""
+    """The broadcast of two dims: `lhs == 1 ? rhs : lhs`, under the check that they are equal or one of them
+    is 1."""
     __slots__ = ("lhs", "rhs")
     lhs: Dim
     rhs: Dim
@@ -162,15 +165,20 @@ def broadcast_size(a: int, b: int) -> int:
 class Dim:
     """An interned polynomial: `terms` in graded lexical order, the constant last. Equality is identity.
 
-    `==` and the orderings give a `Relation`, save that `==` of the same dim is True and of two constants a bool
+    `==` and the orderings give a `Relation`; but `==` of the same dim is True, and of two constants a bool
     (ints that differ may share a hash, -1 and -2 do, and a dict then asks).
     """
-    __slots__ = ("__weakref__", "_hash", "_interval", "_order", "_text", "depth", "height", "size", "symbols", "terms")
+    __slots__ = ("__weakref__", "_hash", "_interval", "_order", "_symbols", "_text",
+                 "depth", "height", "size", "terms")
     terms: Terms
-    symbols: frozenset[str]
     size: int
     height: int
     depth: int
+    _hash: int
+    _interval: Interval | None                 # these four are found when asked for
+    _order: str | None
+    _symbols: frozenset[str] | None
+    _text: str | None
 
     @staticmethod
     def constant(value: SupportsIndex) -> Dim:
@@ -181,6 +189,13 @@ class Dim:
         if not SYMBOL_NAME.fullmatch(name) or name in RESERVED:
             raise DimError(f"'{name}' cannot name a dim symbol")
         return atom_dim(Symbol(name))
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of all symbols, those inside atoms too."""
+        if self._symbols is None:
+            self._symbols = frozenset().union(*(a.symbols for _, m in self.terms for a, _ in m))
+        return self._symbols
 
     @property
     def order(self) -> str:
@@ -209,7 +224,8 @@ class Dim:
         return tuple(dict.fromkeys(a for _, m in self.terms for a, _ in m))
 
     def evaluate(self, env: Mapping[str, int]) -> int:
-        """The value at one point; DimError names an unbound symbol, a division by zero, a failed broadcast."""
+        """The value at one point; DimError names an unbound symbol, a division by zero, a failed
+        broadcast."""
         total = 0
         for coefficient, monomial in self.terms:
             for atom, exponent in monomial:
@@ -223,7 +239,8 @@ class Dim:
         return rebuild(self, {name: as_dim(to) for name, to in mapping.items()}, FREE)
 
     def display_tree(self) -> tuple[Any, ...]:
-        """Nested tuples of const, sym, add, sub, mul, floordiv, mod, ceildiv, max, min and bcast, as `str` shows it."""
+        """Nested tuples of const, sym, add, sub, mul, floordiv, mod, ceildiv, max, min and bcast, as `str`
+        shows it."""
         from .dim_text import display_tree
         return display_tree(self)
 
@@ -297,13 +314,13 @@ class Dim:
     def ge(self, other: DimLike) -> Relation:
         return Relation.of(">=", self, as_dim(other))
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: Any) -> Any:
         if not _dim_like(other):
             return NotImplemented
         other = as_dim(other)
         return self is other or (not (self.is_constant and other.is_constant) and self.eq(other))
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: Any) -> Any:
         if not _dim_like(other):
             return NotImplemented
         other = as_dim(other)
@@ -317,7 +334,7 @@ def _dim_like(value: object) -> Any:
 
 
 def _rules(name: str, a: DimLike, b: DimLike) -> Any:
-    from . import dim_rules                    # which is built on this module
+    from . import dim_rules  # which is built on this module
     return getattr(dim_rules, name)(as_dim(a), as_dim(b)) if _dim_like(a) and _dim_like(b) else NotImplemented
 
 
@@ -331,11 +348,11 @@ def as_dim(value: Dim | SupportsIndex | str) -> Dim:
     return Dim.constant(value)
 
 
-# -- polynomials ------------------------------------------------------------------------------------------------------
+# -- polynomials -------------------------------------------------------------------------------------------
 
 def _rank(monomial: Monomial) -> tuple[Any, ...]:
     """Graded lexical order, a true monomial order: division by a leading monomial ends."""
-    return (-sum(e for _, e in monomial), tuple((a.order, -e) for a, e in monomial))
+    return -sum([e for _, e in monomial]), [(a.order, -e) for a, e in monomial]
 
 
 def make(coefficients: Mapping[Monomial, int]) -> Dim:
@@ -348,20 +365,24 @@ def make(coefficients: Mapping[Monomial, int]) -> Dim:
 
 def _build(terms: Terms) -> Dim:
     self = object.__new__(Dim)
-    atoms = [a for _, m in terms for a, _ in m]
-    degree = max((sum(e for _, e in m) for _, m in terms), default=0)
     self.terms = terms
-    self.symbols = frozenset().union(*(a.symbols for a in atoms))
-    self.size = len(terms) + sum(a.size for a in atoms)
-    self.height = len(terms) + degree + max((a.height for a in atoms), default=0)
-    self.depth = max((a.depth for a in atoms), default=0)
-    _limit(max((abs(c) for c, _ in terms), default=0), MAX_CONSTANT, "has a constant beyond 2**63")
+    degree = height = depth = constant = 0
+    size = len(terms)
+    for c, m in terms:
+        constant = max(constant, abs(c))
+        degree = max(degree, sum([e for _, e in m]))
+        for a, _ in m:
+            size, height, depth = size + a.size, max(height, a.height), max(depth, a.depth)
+    self.size, self.height, self.depth = size, len(terms) + degree + height, depth
+    _limit(constant, MAX_CONSTANT, "has a constant beyond 2**63")
     _limit(len(terms), MAX_TERMS, f"has more than {MAX_TERMS} terms")
     _limit(degree, MAX_DEGREE, f"is of a degree beyond {MAX_DEGREE}")
-    _limit(self.size, MAX_SIZE, f"has more than {MAX_SIZE} nodes")
-    _limit(max(self.depth * MAX_HEIGHT // MAX_DEPTH, self.height), MAX_HEIGHT, "is nested too deeply")
+    _limit(size, MAX_SIZE, f"has more than {MAX_SIZE} nodes")
+    _limit(max(depth * MAX_HEIGHT // MAX_DEPTH, self.height), MAX_HEIGHT, "is nested too deeply")
+    self._symbols = None
     self._order = self._text = self._interval = None
-    # A constant hashes as its int, which it equals; any other must not meet an int's hash by accident, or a dict would
+    # A constant hashes as its int, which it equals; any other must not meet an int's hash by accident, or a
+    # dict would
     # ask for the truth value of their equality.
     self._hash = hash(self.value) if self.is_constant else next(_serial) * 0x9E3779B97F4A7C15 % (2**61 - 1)
     return self
@@ -388,6 +409,8 @@ def combine(*scaled: tuple[int, Dim]) -> Dim:
 def monomial_times(a: Monomial, b: Monomial) -> Monomial:
     if not a or not b:
         return a or b
+    if len(a) == len(b) == 1 and a[0][0] is not b[0][0]:
+        return a + b if a[0][0].order < b[0][0].order else b + a
     exponents = dict(a)
     for atom, e in b:
         exponents[atom] = exponents.get(atom, 0) + e

@@ -1,6 +1,7 @@
 """Relations between dims, and the error every dim computation raises.
 
-A `Relation` is a statement, not a truth value: only `Facts.prove` (ir/facts.py) turns it into yes, no or unknown.
+A `Relation` is a statement, not a truth value: only `Facts.prove` (ir/facts.py) turns it into yes, no or
+unknown.
 """
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _HOLDS: dict[str, Callable[[int, int], bool]] = {
 
 
 class DimError(ValueError):
-    """A dim that cannot be built, read or evaluated; `column` (from 0) points into the text, where there is one."""
+    """A dim that cannot be built, read or evaluated; `column` (from 0) points into the text, where there is
+    one."""
 
     def __init__(self, message: str, column: int | None = None):
         super().__init__(message if column is None else f"{message} (column {column})")
@@ -65,8 +67,10 @@ class Relation:
         return Relation(self.kind, self.lhs.substitute(mapping), self.rhs.substitute(mapping))
 
     def __bool__(self) -> bool:
-        raise TypeError(f"'{self}' is a relation between dims, not a truth value: ask Facts.prove, which answers "
-                        "yes, no or unknown (or compare with 'is' for the same dim)")
+        raise TypeError(
+            f"'{self}' is a relation between dims, not a truth value: ask Facts.prove, which answers "
+            "yes, no or unknown (or compare with 'is' for the same dim)"
+        )
 
     def __str__(self) -> str:
         return f"{self.lhs} {self.kind} {self.rhs}"

@@ -1,33 +1,58 @@
 """The canonical forms of floor, max and broadcast, and what is known about the range of a dim.
 
-Every rule is an identity of integers that holds wherever its context's answers hold. Sources: shared/dims/README.md and, for
-floors, Graham, Knuth, Patashnik, Concrete Mathematics, section 3.2 ((3.11): floors of floors).
+Every rule is an identity of integers that holds wherever its context's answers hold. Sources:
+shared/dims/README.md and, for floors, Graham, Knuth, Patashnik, Concrete Mathematics, section 3.2 ((3.11):
+floors of floors).
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from math import gcd, inf
 
 from .dim_algebra import (
-    ONE, ZERO, Atom, Bcast, Bound, Dim, DimLike, Floor, Interval, Max0, Monomial, Symbol, as_dim, atom_dim, combine, content,
-    divide_exact, leading_sign, make, monomial_over, monomial_times, product, residue)
+    MAX_CONSTANT,
+    ONE,
+    ZERO,
+    Atom,
+    Bcast,
+    Bound,
+    Dim,
+    DimLike,
+    Floor,
+    Interval,
+    Max0,
+    Monomial,
+    Symbol,
+    as_dim,
+    atom_dim,
+    combine,
+    content,
+    divide_exact,
+    leading_sign,
+    make,
+    monomial_over,
+    product,
+    residue,
+)
 from .dim_relation import DimError
 
-MAX_DIVISION_STEPS, MAX_ROUNDS = 512, 8
-
-
-def _bound_times(a: Bound, b: Bound) -> Bound:
-    if a == 0 or b == 0:
-        return 0
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    return inf if (a > 0) == (b > 0) else -inf
+MAX_DIVISION_STEPS, MAX_ROUNDS, HUGE = 512, 8, 2**400
 
 
 def _times(a: Interval, b: Interval) -> Interval:
-    ends = [_bound_times(x, y) for x in a for y in b]
-    return min(ends), max(ends)
+    """The product of two intervals, where 0 times an infinity is 0; huge ends are rounded outwards."""
+    (p, q), (r, s) = a, b
+    if p >= 0 and r >= 0:
+        return _rounded(p * r if p and r else 0, q * s if q and s else 0)
+    ends = [x * y if x and y else 0 for x in a for y in b]
+    return _rounded(min(ends), max(ends))
+
+
+def _rounded(low: Bound, high: Bound) -> Interval:
+    """Ends that can be added to an infinity, which a float holds."""
+    return (low if -HUGE < low < HUGE else -inf if low < 0 else HUGE,
+            high if -HUGE < high < HUGE else inf if high > 0 else -HUGE)
 
 
 def _bound_floor(a: Bound, k: int) -> Bound:
@@ -65,23 +90,23 @@ class Context:
         low: Bound = 0
         high: Bound = 0
         for c, m in d.terms:
-            a, b = _times((c, c), self.monomial_interval(m))
-            low, high = low + a, high + b
+            a, b = self.monomial_interval(m)
+            low, high = (low + c * a, high + c * b) if c > 0 else (low + c * b, high + c * a)
         part = remainder_part(d)
         if part is None:
-            return low, high
+            return _rounded(low, high)
         factor, k, rest = part                 # d = rest + factor * (u mod k)
         a, b = self.interval(rest)
-        return meet((low, high), (a + min(0, factor * (k - 1)), b + max(0, factor * (k - 1))))
+        return _rounded(max(low, a + min(0, factor * (k - 1))), min(high, b + max(0, factor * (k - 1))))
 
     def monomial_interval(self, monomial: Monomial) -> Interval:
         found: Interval = (1, 1)
         for atom, exponent in monomial:
             one = self.atom_interval(atom)
-            power = reduce(_times, [one] * exponent)
+            power = one if exponent == 1 else reduce(_times, [one] * exponent)
             if exponent % 2 == 0:
                 power = max(power[0], 0), power[1]
-            found = _times(found, power)
+            found = power if len(monomial) == 1 else _times(found, power)
         return found
 
     def atom_interval(self, atom: Atom) -> Interval:
@@ -115,20 +140,33 @@ FREE = Context()
 
 def remainder_part(d: Dim) -> tuple[int, int, Dim] | None:
     """(f, k, rest) with d = rest + f * (u mod k) and fewer terms in rest, for some floor u/k in `d`."""
-    for c, m in d.terms:
-        if len(m) == 1 and m[0][1] == 1 and isinstance(m[0][0], Floor) and m[0][0].divisor.is_constant:
-            k = m[0][0].divisor.value
+    floors = [(c, _floor_of(m)) for c, m in d.terms if _is_floor(m) and _floor_of(m).divisor.is_constant]
+    for c, floor in floors:
+        forms = [(floor.numerator, floor.divisor.value)]
+        forms += [form for _, inner in floors if inner is not floor for form in as_floor_of(floor, inner)]
+        for u, k in forms:
             if c % k == 0:
-                rest = combine((1, d), (c // k, m[0][0].numerator), (-c, atom_dim(m[0][0])))
+                rest = combine((1, d), (c // k, u), (-c, atom_dim(floor)))
                 if len(rest.terms) < len(d.terms):
                     return -c // k, k, rest
     return None
 
 
-# -- floors -----------------------------------------------------------------------------------------------------------
+def as_floor_of(outer: Floor, inner: Floor) -> Iterator[tuple[Dim, int]]:
+    """(u, k) with outer = floor(u/k) and u = +-inner + p, where that is what was flattened into it."""
+    by, m = outer.divisor.value, inner.divisor.value
+    if by % m == 0 and by > m:
+        for sign, v in ((1, inner.numerator), (-1, m - 1 - inner.numerator)):
+            left = outer.numerator - v
+            if all(c % m == 0 for c, _ in left.terms):
+                yield combine((sign, atom_dim(inner)), (1, divide_exact(left, m))), by // m
+
+
+# -- floors ------------------------------------------------------------------------------------------------
 
 def floordiv(x: DimLike, y: DimLike, context: Context = FREE) -> Dim:
-    """x / y rounded down. A divisor not known to be positive or negative gives an opaque floor, to be guarded."""
+    """x / y rounded down. A divisor not known to be positive or negative gives an opaque floor, to be
+    guarded."""
     x, y = as_dim(x), as_dim(y)
     if y is ZERO:
         raise DimError(f"division by zero: '{x} floordiv 0'")
@@ -161,7 +199,7 @@ def _floor_constant(x: Dim, k: int, context: Context) -> Dim:
             return combine((1, whole), (sign, x))
         if _sign(x, k) < 0:                    # floor(x/k) = -1 - floor((-x-1)/k)
             whole, sign = whole - sign, -sign
-            pulled, x = _pull(-x - 1, k)
+            pulled, x = (_pull_exact if _is_bounded(x) else _pull)(-x - 1, k)
             whole = combine((1, whole), (sign, pulled))
         if before[0] is x and before[1] == k:
             break
@@ -178,6 +216,8 @@ def _reduce_floor(x: Dim, k: int, context: Context) -> tuple[Dim, Dim, int]:
             low, high = context.interval(x)
             if isinstance(low, int) and isinstance(high, int) and low // k == high // k:
                 return whole, Dim.constant(low // k), 1
+            if _is_bounded(x) and len(x.terms) - bool(x.constant_part) > 1:
+                return whole, *(_without_content(x, k) or (x, k))
         smaller = _without_content(x, k) or _flatten(x, k) or _drop_small(x, k, context)
         if smaller is None:
             break
@@ -185,23 +225,53 @@ def _reduce_floor(x: Dim, k: int, context: Context) -> tuple[Dim, Dim, int]:
     return whole, x, k
 
 
+def _is_bounded(x: Dim) -> bool:
+    """A sum of remainders, whose bounds taking it apart would lose. (Of any symbols: this only chooses a
+    form.)"""
+    low, high = FREE.interval(x)
+    return low > -inf and high < inf
+
+
 def _pull_exact(x: Dim, k: int) -> tuple[Dim, Dim]:
-    """(q, x - k*q) with the terms that k divides in q: `n mod 4` stays whole."""
-    q = make({m: c // k for c, m in x.terms if c % k == 0})
+    """(q, x - k*q) with the terms that k divides, and the constant's quotient, in q: `n mod 4` stays
+    whole."""
+    q = make({m: c // k for c, m in x.terms if c % k == 0 or not m})
     return q, combine((1, x), (-k, q))
 
 
 def _pull(x: Dim, k: int) -> tuple[Dim, Dim]:
     """(q, x - k*q) with every coefficient left nearest 0, the constant in [0, k).
 
-    On a tie a floor stays negative, as in `n mod 4`, or the bounds of such a remainder would be lost.
+    On a tie a floor goes negative, as it is in `n mod 4`; of halves, one that is to be flattened keeps its
+    sign.
     """
-    q = make({m: (c - residue(c, k, _is_floor(m)) if m else c) // k for c, m in x.terms})
+    kept = _flat_term(x, 2) if k == 2 else None
+
+    def nearest(c: int, m: Monomial) -> int:
+        return c - residue(c, k, c < 0 if m == kept else k > 2 and _is_floor(m)) if m else c
+    q = make({m: nearest(c, m) // k for c, m in x.terms})
     return q, combine((1, x), (-k, q))
 
 
 def _is_floor(m: Monomial) -> bool:
     return len(m) == 1 and m[0][1] == 1 and isinstance(m[0][0], Floor)
+
+
+def _flat_term(x: Dim, k: int) -> Monomial | None:
+    """The floor by a constant with coefficient 1 or -1 modulo k that is nested deepest: it may hold the
+    others."""
+    inner = [
+        m for c, m in x.terms if _is_floor(m) and c % k in (1, k - 1) and _floor_of(m).divisor.is_constant
+    ]
+    deepest = max((_floor_of(m).depth for m in inner), default=0)
+    inner = [m for m in inner if _floor_of(m).depth == deepest]
+    return inner[0] if len(inner) == 1 else None
+
+
+def _floor_of(m: Monomial) -> Floor:
+    atom = m[0][0]
+    assert isinstance(atom, Floor)
+    return atom
 
 
 def _without_content(x: Dim, k: int) -> tuple[Dim, int] | None:
@@ -212,13 +282,13 @@ def _without_content(x: Dim, k: int) -> tuple[Dim, int] | None:
 
 def _flatten(x: Dim, k: int) -> tuple[Dim, int] | None:
     """floor((floor(u/m) + p) / k) = floor((u + m*p) / (m*k)), and -floor(u/m) = floor((m-1-u)/m)."""
-    inner = [(c, m[0][0]) for c, m in x.terms
-             if abs(c) == 1 and _is_floor(m) and m[0][0].divisor.is_constant]      # type: ignore[attr-defined]
-    if len(inner) != 1:
+    term = _flat_term(x, k)
+    c = next((c for c, m in x.terms if m == term), 0) if term else 0
+    if term is None or abs(c) != 1:
         return None
-    c, floor = inner[0]
-    by = floor.divisor.value                                                       # type: ignore[attr-defined]
-    u = floor.numerator if c == 1 else by - 1 - floor.numerator                    # type: ignore[attr-defined]
+    floor = _floor_of(term)
+    by = floor.divisor.value
+    u = floor.numerator if c == 1 else by - 1 - floor.numerator
     return combine((1, u), (by, x), (-c * by, atom_dim(floor))), k * by
 
 
@@ -235,7 +305,8 @@ def _drop_small(x: Dim, k: int, context: Context) -> tuple[Dim, int] | None:
 
 
 def _sign(x: Dim, k: int) -> int:
-    """The sign of the first coefficient that is not half of k, which of floor(x/k) and floor((-x-1)/k) one has positive."""
+    """The sign of the first coefficient that is not half of k, which of floor(x/k) and floor((-x-1)/k) one
+    has positive."""
     for c, m in x.terms:
         if m and 2 * abs(c) != k:
             return 1 if c > 0 else -1
@@ -260,25 +331,29 @@ def _floor_symbolic(x: Dim, y: Dim, context: Context) -> Dim:
 
 def _divide(x: Dim, y: Dim) -> tuple[Dim, Dim]:
     """(q, x - q*y), no term of which can be lessened by a multiple of y's leading term."""
-    lead, by = y.terms[0]
-    whole, done = ZERO, 0
+    whole = ZERO
     for _ in range(MAX_DIVISION_STEPS):
-        for done in range(done, len(x.terms)):
-            c, m = x.terms[done]
-            over = monomial_over(m, by)
-            times = 0 if over is None else (c - residue(c, abs(lead))) // lead
-            if times:
-                break
-        else:
-            return whole, x
-        q = make({over: times})                # type: ignore[dict-item]
+        q = next(_quotients(x, y), None)
+        if q is None:
+            break
         whole, x = whole + q, x - q * y
     return whole, x
 
 
+def _quotients(x: Dim, y: Dim) -> Iterator[Dim]:
+    """How often y's leading term goes into each term of x, where that is not 0."""
+    lead, by = y.terms[0]
+    for c, m in x.terms:
+        over = monomial_over(m, by)
+        if over is not None and (times := (c - residue(c, abs(lead))) // lead):
+            yield make({over: times})
+
+
 def _without_factor(x: Dim, y: Dim, context: Context) -> tuple[Dim, Dim] | None:
     """Cancel a common integer and the common atoms that are >= 0, hence > 0, since y is."""
-    g = gcd(content(y), *(c for c, m in x.terms if m))     # floor((g*p + c) / (g*z)) = floor((p + floor(c/g)) / z)
+    g = gcd(
+        content(y), *(c for c, m in x.terms if m)
+    )  # floor((g*p + c) / (g*z)) = floor((p + floor(c/g)) / z)
     shared = None
     for _, m in x.terms + y.terms:
         shared = dict(m) if shared is None else {a: min(e, dict(m).get(a, 0)) for a, e in shared.items()}
@@ -290,8 +365,8 @@ def _without_factor(x: Dim, y: Dim, context: Context) -> tuple[Dim, Dim] | None:
 
 def _flatten_symbolic(x: Dim, y: Dim) -> tuple[Dim, Dim] | None:
     """floor(floor(u/m) / y) = floor(u / (m*y)) for constants m > 0."""
-    flat = _flatten(x, 1)
-    return None if flat is None else (flat[0], y * flat[1])
+    flat = _flatten(x, MAX_CONSTANT)
+    return None if flat is None else (flat[0], y * (flat[1] // MAX_CONSTANT))
 
 
 def _drop_below(x: Dim, y: Dim, context: Context) -> tuple[Dim, Dim] | None:
@@ -307,7 +382,7 @@ def _drop_below(x: Dim, y: Dim, context: Context) -> tuple[Dim, Dim] | None:
     return None
 
 
-# -- max, min, broadcast ----------------------------------------------------------------------------------------------
+# -- max, min, broadcast -----------------------------------------------------------------------------------
 
 def max0(x: Dim, context: Context = FREE) -> Dim:
     """max(x, 0), of the x whose leading coefficient is positive: max(-x, 0) = max(x, 0) - x."""
@@ -355,7 +430,7 @@ def _bcast_parts(d: Dim) -> list[Dim]:
     return [d]
 
 
-# -- substitution -----------------------------------------------------------------------------------------------------
+# -- substitution ------------------------------------------------------------------------------------------
 
 def rebuild(d: Dim, mapping: Mapping[str, Dim], context: Context) -> Dim:
     """`d` with symbols replaced, built again under `context`."""
@@ -372,7 +447,9 @@ class Rebuild:
     def dim(self, d: Dim) -> Dim:
         if self.context is FREE and self.mapping.keys().isdisjoint(d.symbols):
             return d
-        return self.context.reduce(combine(*((c, product([self.atom(a) ** e for a, e in m])) for c, m in d.terms)))
+        return self.context.reduce(
+            combine(*((c, product([self.atom(a) ** e for a, e in m])) for c, m in d.terms))
+        )
 
     def atom(self, a: Atom) -> Dim:
         if a not in self.built:

@@ -13,27 +13,44 @@ from functools import reduce
 from typing import Any
 
 from .dim_algebra import (
-    MAX_CONSTANT, SYMBOL_NAME, Atom, Bcast, Dim, Floor, Max0, Monomial, Symbol, atom_dim, combine, leading_sign, make,
-    monomial_over)
+    MAX_CONSTANT,
+    SYMBOL_NAME,
+    Atom,
+    Bcast,
+    Dim,
+    Floor,
+    Max0,
+    Monomial,
+    Symbol,
+    atom_dim,
+    combine,
+    leading_sign,
+    make,
+    monomial_over,
+)
 from .dim_relation import DimError, Relation
 from .dim_rules import FREE, bcast, ceildiv, dim_max, dim_min, floordiv, modulo
 
 Tree = tuple[Any, ...]
 MAX_TEXT, MAX_NESTING = 1 << 17, 100
 
-# -- printing ---------------------------------------------------------------------------------------------------------
+# -- printing ----------------------------------------------------------------------------------------------
 
 Piece = tuple[int, Monomial, Tree]             # coefficient, other factors, and one named tree
 
 
 def display_tree(d: Dim) -> Tree:
-    """The tree that is printed: floors and max(x, 0) named mod, ceildiv, max and min where that leaves fewer terms."""
+    """The tree that is printed: floors and max(x, 0) named mod, ceildiv, max and min where that leaves
+    fewer terms."""
     pieces, rest = _named_pieces(d)
-    products = [(c, _factors(m) + [tree]) for c, m, tree in pieces]
+    products = [(c, [*_factors(m), tree]) for c, m, tree in pieces]
     products = [(c, _factors(m)) for c, m in rest.terms if m] + products
     products.sort(key=lambda item: item[0] < 0)
     if rest.constant_part or not products:
-        products.insert(0 if products and products[0][0] < 0 < rest.constant_part else len(products), (rest.constant_part, []))
+        products.insert(
+            0 if products and products[0][0] < 0 < rest.constant_part else len(products),
+            (rest.constant_part, []),
+        )
     return reduce(_append, products[1:], _product(*products[0]))
 
 
@@ -152,9 +169,11 @@ def _operand(tree: Tree, kind: str) -> str:
     return text if bare and not negative else f"({text})"
 
 
-# -- parsing ----------------------------------------------------------------------------------------------------------
+# -- parsing -----------------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(rf"\s*(?:(?P<number>\d+)|(?P<name>{SYMBOL_NAME.pattern})|(?P<mark>\*\*|//|==|!=|<=|>=|[-+*%(),<>])|$)")
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<number>\d+)|(?P<name>{SYMBOL_NAME.pattern})|(?P<mark>\*\*|//|==|!=|<=|>=|[-+*%(),<>])|$)"
+)
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _SUMS: dict[str, Callable[[Dim, Dim], Dim]] = {"+": Dim.__add__, "-": Dim.__sub__}
 _TERMS: dict[str, Callable[[Dim, Dim], Dim]] = {
@@ -181,7 +200,9 @@ class _Reader:
         return self.tokens[self.at - 1][0]
 
     def fail(self, expected: str) -> DimError:
-        return DimError(f"expected {expected}, found " + (f"'{self.token}'" if self.token else "the end"), self.column)
+        return DimError(
+            f"expected {expected}, found " + (f"'{self.token}'" if self.token else "the end"), self.column
+        )
 
     def expect(self, mark: str) -> None:
         if self.token != mark:

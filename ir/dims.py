@@ -8,23 +8,64 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .dim_algebra import (
-    MAX_CONSTANT, Atom, Bcast, Dim, DimLike, Floor, Max0, Monomial, Symbol, Terms, as_dim, broadcast_size, product)
+    MAX_CONSTANT,
+    Atom,
+    Bcast,
+    Dim,
+    DimLike,
+    Floor,
+    Max0,
+    Monomial,
+    Symbol,
+    Terms,
+    as_dim,
+    broadcast_size,
+    product,
+)
 from .dim_relation import DimError, Relation
 from .dim_rules import bcast, ceildiv, dim_max, dim_min, floordiv, modulo
 from .dim_text import format_tree, parse_dim, parse_facts, parse_relation
 
 __all__ = [
-    "MAX_CONSTANT", "Atom", "Bcast", "Dim", "DimError", "DimLike", "Floor", "Max0", "Monomial", "Relation", "Symbol", "Terms",
-    "as_dim", "bcast", "broadcast_size", "ceildiv", "compile_dims", "dim_max", "dim_min", "floordiv", "format_tree",
-    "linear_in", "modulo", "parse_dim", "parse_facts", "parse_relation", "product", "solve"]
+    "MAX_CONSTANT",
+    "Atom",
+    "Bcast",
+    "Dim",
+    "DimError",
+    "DimLike",
+    "Floor",
+    "Max0",
+    "Monomial",
+    "Relation",
+    "Symbol",
+    "Terms",
+    "as_dim",
+    "bcast",
+    "broadcast_size",
+    "ceildiv",
+    "compile_dims",
+    "dim_max",
+    "dim_min",
+    "floordiv",
+    "format_tree",
+    "linear_in",
+    "modulo",
+    "parse_dim",
+    "parse_facts",
+    "parse_relation",
+    "product",
+    "solve",
+]
 
 
-# -- bulk evaluation --------------------------------------------------------------------------------------------------
+# -- bulk evaluation ---------------------------------------------------------------------------------------
 
 def compile_dims(dims: Sequence[Dim], symbols: Sequence[str]) -> Callable[[Sequence[int]], tuple[int, ...]]:
-    """A function from the values of `symbols`, in that order, to the values of `dims`; errors as `Dim.evaluate`.
+    """A function from the values of `symbols`, in that order, to the values of `dims`; errors as
+    `Dim.evaluate`.
 
-    The generated source holds integer literals and numbered temporaries, one an atom, and nothing from the IR's text.
+    The generated source holds integer literals and numbered temporaries, one an atom, and nothing from the
+    IR's text.
     """
     positions = {name: i for i, name in enumerate(symbols)}
     for name in sorted(frozenset().union(*(d.symbols for d in dims)) - positions.keys()):
@@ -42,7 +83,10 @@ def compile_dims(dims: Sequence[Dim], symbols: Sequence[str]) -> Callable[[Seque
         return names[a]
 
     def polynomial(d: Dim) -> str:
-        return " + ".join("*".join([str(c), *(atom(a) for a, e in m for _ in range(e))]) for c, m in d.terms) or "0"
+        return (
+            " + ".join("*".join([str(c), *(atom(a) for a, e in m for _ in range(e))]) for c, m in d.terms)
+            or "0"
+        )
 
     values = "".join(f"{polynomial(d)}, " for d in dims)
     source = "\n".join(["def f(v):", *lines, f" return ({values})"])
@@ -69,7 +113,7 @@ def _floor(x: int, y: int) -> int:
     return x // y
 
 
-# -- binding ----------------------------------------------------------------------------------------------------------
+# -- binding -----------------------------------------------------------------------------------------------
 
 def linear_in(d: Dim, symbol: str, bound: set[str] | frozenset[str]) -> bool:
     """Whether `d` is a*symbol + b, where a and b use only the `bound` symbols and a is not the constant 0."""
@@ -88,10 +132,13 @@ def linear_in(d: Dim, symbol: str, bound: set[str] | frozenset[str]) -> bool:
 def solve(d: Dim, symbol: str, value: int, env: Mapping[str, int]) -> int:
     """The size of `symbol` for which d == value, the other symbols as in `env`.
 
-    DimError where d is not linear in it, where its factor is 0, or where the size would not be an integer >= 0.
+    DimError where d is not linear in it, where its factor is 0, or where the size would not be an integer
+    >= 0.
     """
     if not linear_in(d, symbol, env.keys() - {symbol}):
-        raise DimError(f"'{d}' is not linear in '{symbol}' with the other symbols bound, so {value} does not give it")
+        raise DimError(
+            f"'{d}' is not linear in '{symbol}' with the other symbols bound, so {value} does not give it"
+        )
     unknown = Symbol(symbol)
     factor = offset = 0
     for c, m in d.terms:

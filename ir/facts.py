@@ -1,22 +1,24 @@
 """Proofs about dims under the facts of one function.
 
-Facts are declared in a where clause or learnt from asserts. They rewrite (`n % 8 == 0` is n = 8*n', an equation substitutes
-its isolated symbol), bound symbols, and feed the elimination of dim_prover.py. The rewritten forms stay in here.
+Facts are declared in a where clause or learnt from asserts. They rewrite (`n % 8 == 0` is n = 8*n', an
+equation substitutes its isolated symbol), bound symbols, and feed an elimination; dim_learn.py and
+dim_prover.py hold the two halves. The rewritten forms stay in here.
 """
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from math import gcd, inf
+from math import inf
 
-from .dim_algebra import ZERO, Bound, Dim, DimLike, Floor, Interval, Monomial, Symbol, as_dim, atom_dim, combine, make
-from .dim_prover import Contradiction, Known, max_atoms
+from .dim_algebra import Dim, DimLike, Symbol, as_dim
+from .dim_learn import Knowledge
+from .dim_prover import Contradiction
 from .dim_relation import DimError, Relation
-from .dim_rules import Rebuild, meet, modulo
+from .dim_rules import modulo
 
 __all__ = ["Contradiction", "Facts", "Truth"]
 
-MAX_ROUNDS, MAX_SPLITS, MAX_SCAN = 4, 2, 100_000
+MAX_SPLITS, REWRITE_BUDGET, SEARCH_BUDGET, MAX_SCAN = 2, 80, 250, 100_000
 
 
 class Truth(enum.Enum):
@@ -25,11 +27,11 @@ class Truth(enum.Enum):
     NO = "no"
     UNKNOWN = "unknown"
 
-    def negated(self) -> Truth:
-        return {Truth.YES: Truth.NO, Truth.NO: Truth.YES}.get(self, self)
-
     def __bool__(self) -> bool:
-        raise TypeError("a Truth is yes, no or unknown: compare it with 'is', as in 'is Truth.YES'")
+        raise TypeError("a Truth is yes, no or unknown: compare it, as in 'is Truth.YES'")
+
+
+_TRUTH = {True: Truth.YES, False: Truth.NO, None: Truth.UNKNOWN}
 
 
 class Facts:
@@ -37,29 +39,31 @@ class Facts:
 
     def __init__(self, relations: Iterable[Relation] = ()):
         self.relations = tuple(dict.fromkeys(relations))
-        self._known = Known()
-        self._images: dict[str, Dim] = {}
-        self._unequal: list[Dim] = []
-        self._extra: list[Dim] = []            # inequalities in rewritten form: the assumption of a case
+        self._knowledge = Knowledge(self.relations)
         self._answers: dict[Relation, Truth] = {}
-        self._learn()
 
     def assume(self, *relations: Relation) -> Facts:
         """These facts and more."""
         return Facts(self.relations + relations)
 
-    # -- questions ----------------------------------------------------------------------------------------------------
-
     def prove(self, relation: Relation) -> Truth:
-        """YES or NO hold for all sizes that satisfy the facts; a dim that grows beyond its limits is UNKNOWN."""
+        """YES or NO hold for all sizes that satisfy the facts; a dim that grows beyond its limits is UNKNOWN.
+
+        Where a divisor can be 0 the answer is about the sizes at which both sides exist.
+        """
         if relation not in self._answers:
-            try:
-                self._answers[relation] = self._decide(relation.kind, self.rewrite(relation.difference), MAX_SPLITS)
-            except Contradiction:
-                raise
-            except DimError:
-                return Truth.UNKNOWN
+            self._answers[relation] = self._prove(relation)
         return self._answers[relation]
+
+    def _prove(self, relation: Relation) -> Truth:
+        try:
+            p = self.rewrite(relation.difference)
+            self._knowledge.budget = SEARCH_BUDGET
+            return _TRUTH[self._knowledge.decide(relation.kind, p, MAX_SPLITS)]
+        except Contradiction:
+            raise
+        except DimError:
+            return Truth.UNKNOWN
 
     def prove_all(self, relations: Iterable[Relation]) -> Truth:
         """YES where all are, NO where one is."""
@@ -68,65 +72,56 @@ class Facts:
 
     def bounds(self, d: DimLike) -> tuple[int | None, int | None]:
         """The least and greatest value known, None where there is none."""
-        p = self.rewrite(as_dim(d))
-        low, high = self._known.interval(p)
-        for g in self._known.inequalities:
-            low, high = meet((low, high), self._bounds_by(p, g))
+        p = self.rewrite(d)
+        try:
+            low, high = self._knowledge.bounds_of(p)
+        except DimError:                       # a step grew beyond what a dim may be
+            low, high = self._knowledge.interval(p)
         return None if low == -inf else int(low), None if high == inf else int(high)
 
     def divisible(self, d: DimLike, k: int) -> bool:
         """Whether k divides d, as far as is proved."""
         return self.prove(modulo(as_dim(d), k).eq(0)) is Truth.YES
 
+    def rewrite(self, d: DimLike) -> Dim:
+        """`d` in the form that proofs use, for messages about proofs. It must not enter the IR."""
+        self._knowledge.budget = REWRITE_BUDGET
+        return self._knowledge.rewrite(as_dim(d))
+
     @property
     def is_consistent(self) -> bool:
-        """False where the facts exclude each other (building them raises where that is seen at once)."""
-        return not any(self._known.nonnegative(-g - 1) for g in self._known.inequalities)
+        """False where the facts are proved to exclude each other (what is seen at once raises when they are
+        built)."""
+        self._knowledge.budget = SEARCH_BUDGET
+        return not any(self._knowledge.nonnegative(-g - 1) for g in self._knowledge.inequalities)
 
     def smallest(self, symbol: str, at_least: int = 7) -> int:
-        """The smallest value from `at_least` up that the facts on this symbol alone allow, else the largest below."""
+        """The smallest value from `at_least` up that the facts on this symbol alone allow, else the largest
+        below."""
         alone = [r for r in self.relations if r.symbols == {symbol}]
-        low, high = self._known.interval(self.rewrite(Dim.symbol(symbol)))
-        step, offset = self._progression(symbol)
-        start = max(at_least, int(low))
-        start += (offset - start) % step
-        upward = range(start, int(min(high, start + MAX_SCAN * step)) + 1, step)
+        image = self.rewrite(Dim.symbol(symbol))
+        low, high = self._knowledge.interval(image)
+        step, offset = _progression(image)
+        first = max(at_least, int(low))
+        first += (offset - first) % step
+        last = min(int(min(high, first + MAX_SCAN * step)), first + MAX_SCAN * step)
         below = int(min(high, at_least - 1))
-        downward = range(below - (below - offset) % step, max(int(low), 0) - 1, -step)
-        for values in (upward, downward):
+        below -= (below - offset) % step
+        for values in (range(first, last + 1, step), range(below, max(int(low), 0) - 1, -step)):
             for value in values:
-                if all(_holds(r, symbol, value) for r in alone):
+                if all(r.evaluate({symbol: value}) for r in alone):
                     return value
         raise DimError(f"no size of '{symbol}' satisfies " + ", ".join(map(str, alone)))
 
-    # -- rewriting ----------------------------------------------------------------------------------------------------
 
-    def rewrite(self, d: Dim) -> Dim:
-        """`d` in the form that proofs use. It must not enter the IR."""
-        return Rebuild(self._images, self._known).dim(d)
-
-    def _again(self, d: Dim) -> Dim:
-        """An already rewritten form under what is known now."""
-        return self.rewrite(d)
-
-    def _learn(self) -> None:
-        for _ in range(MAX_ROUNDS):
-            if not self._learn_once():
-                break
-
-    def _learn_once(self) -> bool:
-        """Go through all relations under what is known so far; whether that taught something."""
-        before = dict(self._known.bounds), dict(self._images), dict(self._known.rules), list(self._known.inequalities)
-        equations = [r.difference for r in self.relations if r.kind == "=="]
-        for d in equations:
-            self._learn_equation(self.rewrite(d))
-        found = [self._images_stay(name) for name in self._images]
-        found += [self.rewrite(r.rhs - r.lhs - (r.kind == "<")) for r in self.relations if r.kind in ("<=", "<")]
-        found += [self.rewrite(g) for g in self._extra]
-        for d in equations:
-            p = self.rewrite(d)
-            found += [p, -p]
-        self._unequal = [self.rewrite(r.difference) for r in self.relations if r.kind == "!="]
-        found += [g for p in self._unequal for g in self._apart(p)]
-        self._set_inequalities(found)
-        return before != (self._known.bounds, self._images, self._known.rules, self._known.inequalities)
+def _progression(image: Dim) -> tuple[int, int]:
+    """(step, offset) of the values of a*q + b; (1, 0) for any other form."""
+    if image.is_constant:
+        return 1, 0
+    c, m = image.terms[0]
+    linear = len(m) == 1 and m[0][1] == 1 and isinstance(m[0][0], Symbol) and not m[0][0].name.isidentifier()
+    return (
+        (abs(c), image.constant_part)
+        if linear and len(image.terms) - bool(image.constant_part) == 1
+        else (1, 0)
+    )

@@ -1,0 +1,604 @@
+"""`loop`: kernels as loops over buffers. The level that is printed as CUDA C and as C.
+
+A loop has a *binding*. On CUDA `block` strides over the grid (from blockIdx.x by gridDim.x), `thread` over
+the threads of a block, `global` over all threads of the grid, `warp` over the warps of a block and `lane`
+over the lanes of a warp; `serial`, `unroll` and `vector` are plain loops (unrolled, or free of carried
+dependences). In C each is a plain serial loop, so one nest prints as both.
+
+Loops carry no values: what changes lives in a register buffer, and one of size 1 prints as a variable.
+Values are scalars (f16, bf16, f8 too) or `vector<WxT>` with W a power of two; `arith` and `math` take both.
+Buffers are flat: an access has one element index.
+
+Places kept for what comes: asynchronous copies (`loop.async_copy`, `loop.async_wait`), bulk tensor copies
+and `!loop.mbarrier` with init, expect, arrive and wait; matrix fragments (`!loop.fragment`, `loop.mma`,
+`loop.wgmma`) and a `layout` field on shared buffers that indexing and descriptors read;
+`loop.cluster_barrier`. The bindings `warpgroup` and `cluster` are reserved: the printers refuse them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.attributes import (
+    DimsAttr,
+    FloatType,
+    IndexType,
+    IntegerType,
+    Location,
+    Type,
+    VectorType,
+    _define,
+    comma,
+    i1,
+    index,
+)
+from ..ir.core import Block, BlockArgument, Operation, OpResult, Region, Value
+from ..ir.definition import (
+    Array,
+    Bool,
+    Constraint,
+    Dims,
+    Index,
+    Int,
+    Ints,
+    String,
+    attribute,
+    build,
+    caller_location,
+    one_of,
+    operand,
+    region,
+    result,
+)
+from ..ir.dims import Dim, as_dim
+from ..ir.effects import Allocates, Recursive, WriteOnly
+from ..ir.floats import FLOAT_FORMATS
+from ..ir.registry import Dialect, IsolatedFromAbove, NoTerminator, Pure, ReadOnly
+
+SPACES = ("global", "shared", "register", "param")
+SERIAL = ("serial", "unroll", "vector")
+BLOCK = ("block", "block_y", "block_z")
+THREAD = ("thread", "thread_y", "thread_z", "global", "warp", "lane")
+IN_WARP = ("thread", "thread_y", "thread_z", "global", "lane")  # these part the lanes of a warp
+RESERVED = ("cluster", "warpgroup")
+BINDINGS = (*SERIAL, *BLOCK, *THREAD, *RESERVED)
+POSITIONS = ("block", "thread", "grid_dim", "block_dim")
+IDS = (*(f"{what}_{axis}" for what in POSITIONS for axis in "xyz"), "lane", "warp")
+SHUFFLES = ("xor", "down", "up", "idx")
+COMBINERS = (
+    "addf", "mulf", "maximumf", "minimumf",
+    "addi", "muli", "maxsi", "minsi", "maxui", "minui", "andi", "ori", "xori",
+)  # fmt: skip
+STATIC_SHARED_LIMIT = 48 * 1024  # bytes that a kernel may declare without dynamic shared memory
+
+
+# ---------------------------------------------------------------- types
+
+
+@_define
+class BufferType(Type):
+    """`!loop.buffer<f32, shared, 1024>`: flat memory of `element`s; `size` is None where not static.
+
+    `constant` (text: `const`) promises that the kernel does not write it. The element is a scalar type, which
+    may be unsigned, or, in registers, a vector.
+    """
+
+    element: Type
+    space: str = "global"
+    size: int | None = None
+    constant: bool = False
+
+    def parts(self) -> Any:
+        yield "!loop.buffer<"
+        size = () if self.size is None else (str(self.size),)
+        yield from comma((self.element, self.space, *size, *(("const",) if self.constant else ())))
+        yield ">"
+
+    @property
+    def scalar(self) -> Type:
+        """The type of an element as a value: integers without their sign."""
+        return signless(self.element)
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory; raises TypeError where it is not static."""
+        if self.size is None:
+            raise TypeError(f"{self} has no static size")
+        return self.size * byte_width(self.element)
+
+
+def signless(type: Type) -> Type:
+    """`ui8` -> `i8`; other types as they are."""
+    return IntegerType(type.width) if isinstance(type, IntegerType) else type
+
+
+def byte_width(type: Type) -> int:
+    """Bytes of a scalar (`i1` takes one, `index` eight) or vector in memory."""
+    if isinstance(type, VectorType):
+        return type.shape[0] * byte_width(type.element)
+    if isinstance(type, IndexType):
+        return 8
+    if isinstance(type, (IntegerType, FloatType)):
+        return (type.width + 7) // 8
+    raise TypeError(f"'{type}' has no size in memory")
+
+
+def scalar_type(text: str) -> Type | None:
+    """The scalar type that `text` spells, or None."""
+    if text in FLOAT_FORMATS:
+        return FloatType(text)
+    found = re.fullmatch(r"([su]?)i(\d{1,3})", text)
+    if found:
+        return IntegerType(int(found[2]), found[1])
+    return index if text == "index" else None
+
+
+def parse_type(text: str) -> Type | None:
+    """`!loop.buffer<...>` as a BufferType; None for any other text."""
+    found = re.fullmatch(r"\s*!?(?:loop\.)?buffer\s*<(.*)>\s*", text, re.S)
+    words = [word.strip() for word in found[1].split(",")] if found else []
+    if len(words) < 2 or words[1] not in SPACES:
+        return None
+    constant = words[-1] == "const"
+    rest = words[2:-1] if constant else words[2:]
+    element = _element_type(words[0])
+    if element is None or len(rest) > 1 or not all(word.isdigit() for word in rest):
+        return None
+    return BufferType(element, words[1], int(rest[0]) if rest else None, constant)
+
+
+def _element_type(text: str) -> Type | None:
+    vector = re.fullmatch(r"vector\s*<\s*(\d+)\s*x\s*(\w+)\s*>", text)
+    if vector is None:
+        return scalar_type(text)
+    element = scalar_type(vector[2])
+    return None if element is None else VectorType((int(vector[1]),), element)
+
+
+loop = Dialect("loop", "Kernels as loops over buffers, printed as CUDA C and as C.", parse_type=parse_type)
+
+Buffer = Constraint("a buffer", lambda t: isinstance(t, BufferType))
+
+
+def is_scalar(type: Type) -> bool:
+    """Whether values of `type` are scalars of this level."""
+    return isinstance(type, (FloatType, IndexType)) or (isinstance(type, IntegerType) and not type.signedness)
+
+
+def is_vector(type: Type) -> bool:
+    """`vector<WxT>` with W a power of two from 2 up and T a scalar other than index."""
+    if not isinstance(type, VectorType) or len(type.shape) != 1 or any(type.scalable):
+        return False
+    width = type.shape[0]
+    return width >= 2 and width & (width - 1) == 0 and is_scalar(type.element) and type.element is not index
+
+
+Scalar = Constraint("a signless scalar", is_scalar)
+Vector = Constraint("a vector with a power of two of elements", is_vector)
+ScalarOrVector = Scalar | Vector
+
+
+def widened(element: Type, width: int) -> Type:
+    """`width` consecutive elements as one value: a scalar when it is 1."""
+    return element if width == 1 else VectorType((width,), element)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@loop.op
+class Kernel(Operation):
+    """A kernel. Arguments: buffers, the values of `symbols`, other scalars (strides, scalar operands)."""
+
+    name = "loop.kernel"
+    traits = (IsolatedFromAbove, NoTerminator)
+    sym_name = attribute(String)
+    target = attribute(one_of("cuda", "cpu"))
+    block = attribute(Ints, default=(1, 1, 1), doc="threads of a block in x, y, z")
+    grid = attribute(Dims, optional=True, doc="blocks in x, y, z as dims over `symbols`; 1 where absent")
+    symbols = attribute(Array, default=(), doc="dim symbols whose values are passed as index arguments")
+    index_bits = attribute(Int, default=64, doc="width of `index` in the printed kernel: 32 or 64")
+    shared = attribute(Int, optional=True, doc="bytes of shared memory: the sum of the allocations")
+    doc = attribute(String, optional=True)
+    body_region = region()
+
+    @classmethod
+    def make(
+        cls, name: str, target: str, arguments: Sequence[tuple[str, Type]], *, symbols: Sequence[str] = (),
+        block: Sequence[int] = (1, 1, 1), grid: Sequence[Dim | int | str] = (1, 1, 1), index_bits: int = 64,
+        doc: str | None = None, location: Location | None = None,
+    ) -> Kernel:  # fmt: skip
+        """A kernel with an empty body. `arguments` are (name, type) pairs without the symbols, which come
+        after the buffers; `block` and `grid` may have fewer than 3 entries."""
+        buffers = [(n, t) for n, t in arguments if isinstance(t, BufferType)]
+        scalars = [(n, t) for n, t in arguments if not isinstance(t, BufferType)]
+        every = [*buffers, *((s, index) for s in symbols), *scalars]
+        entry = Block([t for _, t in every], [n for n, _ in every])
+        return build(
+            cls, regions=[Region([entry])], location=location or caller_location(), sym_name=name,
+            target=target, block=_three(block, 1), grid=DimsAttr(_three(tuple(map(as_dim, grid)), as_dim(1))),
+            symbols=tuple(symbols), index_bits=index_bits, doc=doc,
+        )  # fmt: skip
+
+    @property
+    def buffers(self) -> list[BlockArgument]:
+        """The buffer arguments."""
+        return [a for a in self.body.arguments if isinstance(a.type, BufferType)]
+
+    @property
+    def scalars(self) -> list[BlockArgument]:
+        """The arguments after the buffers; those of `symbols` come first."""
+        return [a for a in self.body.arguments if not isinstance(a.type, BufferType)]
+
+    @property
+    def symbol_arguments(self) -> dict[str, BlockArgument]:
+        """Dim symbol -> the argument that is its value."""
+        return dict(zip(self.symbols, self.scalars))
+
+    @property
+    def launch_grid(self) -> tuple[Dim, ...]:
+        """Blocks in x, y and z."""
+        return self.grid or (as_dim(1),) * 3
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of all shared buffers, each begun at a multiple of 16."""
+        return sum(-(-a.type.bytes // 16) * 16 for a in self.allocations("shared"))
+
+    @property
+    def dynamic_shared(self) -> int:
+        """Bytes of dynamic shared memory that a launch must ask for: all of it, or 0 up to 48 KiB."""
+        total = self.shared_bytes
+        return total if total > STATIC_SHARED_LIMIT else 0
+
+    def allocations(self, space: str) -> list[OpResult]:
+        """Buffers that the kernel allocates in `space`, in order."""
+        allocs = [op.result for op in self.walk() if isinstance(op, Alloc)]
+        return [a for a in allocs if isinstance(a.type, BufferType) and a.type.space == space]
+
+    def verify_op(self) -> None:
+        self._verify_arguments()
+        if self.index_bits not in (32, 64):
+            raise self.error(f"has index_bits = {self.index_bits}; it may be 32 or 64")
+        if len(self.block) != 3 or min(self.block) < 1:
+            raise self.error("needs three positive numbers in 'block'")
+        used = frozenset().union(*(d.symbols for d in self.launch_grid))
+        if len(self.launch_grid) != 3 or not used <= set(self.symbols):
+            raise self.error(f"needs three dims over {list(self.symbols)} in 'grid'")
+        if self.shared is not None and self.shared != self.shared_bytes:
+            raise self.error(f"says shared = {self.shared}, but allocates {self.shared_bytes} bytes")
+
+    def _verify_arguments(self) -> None:
+        kinds = [isinstance(a.type, BufferType) for a in self.body.arguments]
+        if kinds != sorted(kinds, reverse=True):
+            raise self.error("must take its buffers before its scalars")
+        for argument in self.scalars:
+            if not is_scalar(argument.type):
+                raise self.error(f"argument {argument.index} must be a scalar, not '{argument.type}'")
+        for argument in self.buffers:
+            if argument.type.space not in ("global", "param"):
+                raise self.error(f"argument {argument.index} must be a global buffer, not '{argument.type}'")
+        symbols = self.scalars[: len(self.symbols)]
+        if len(symbols) != len(self.symbols) or any(a.type is not index for a in symbols):
+            raise self.error("needs an index argument, after its buffers, for each of its symbols")
+
+
+def _three(values: Sequence[Any], fill: Any) -> tuple[Any, ...]:
+    return (*values, *[fill] * (3 - len(values)))
+
+
+# ---------------------------------------------------------------- control
+
+
+@loop.op
+class For(Operation):
+    """Runs its region for i = lo, lo + step, ... below hi (never when lo >= hi); step is positive."""
+
+    name = "loop.for"
+    traits = (NoTerminator, Recursive)
+    lo = operand(Index)
+    hi = operand(Index)
+    step = operand(Index)
+    binding = attribute(one_of(*BINDINGS), default="serial")
+    doc = attribute(String, optional=True, doc="the comment of the printed loop")
+    body_region = region()
+
+    @classmethod
+    def make(
+        cls, lo: Value, hi: Value, step: Value, *, hint: str | None = None, binding: str = "serial",
+        doc: str | None = None, location: Location | None = None,
+    ) -> For:  # fmt: skip
+        """A loop with an empty body; its index is `made.index`."""
+        regions = [Region([Block([index], [hint])])]
+        location = location or caller_location()
+        return build(cls, lo, hi, step, regions=regions, binding=binding, doc=doc, location=location)
+
+    @property
+    def index(self) -> BlockArgument:
+        """The loop variable."""
+        return self.body.arguments[0]
+
+    def verify_op(self) -> None:
+        if [a.type for a in self.body.arguments] != [index]:
+            raise self.error("needs a region with one index argument")
+
+
+@loop.op
+class If(Operation):
+    """Runs `then` when the condition holds, else `otherwise` when there is one."""
+
+    name = "loop.if"
+    traits = (NoTerminator, Recursive)
+    condition = operand(Constraint("i1", lambda t: t is i1))
+    reason = attribute(String, optional=True, doc="tail, role, elected, ...; printed as a comment")
+    then = region()
+    otherwise = region(optional=True)
+
+    @classmethod
+    def make(
+        cls, condition: Value, *, reason: str | None = None, otherwise: bool = False,
+        location: Location | None = None,
+    ) -> If:  # fmt: skip
+        """An `if` with empty regions, two when `otherwise`."""
+        regions = [Region([Block()]) for _ in range(2 if otherwise else 1)]
+        return build(cls, condition, regions=regions, reason=reason, location=location or caller_location())
+
+
+@loop.op
+class Id(Operation):
+    """Where this thread is, or how many there are: `block_x`, `thread_y`, `grid_dim_x`, `lane`, `warp`, ...
+    In C each position is 0 and each count 1."""
+
+    name = "loop.id"
+    traits = (Pure,)
+    which = attribute(one_of(*IDS))
+    value = result(Index)
+    assembly = "attr-dict"
+
+    def infer_types(self) -> list[Type]:
+        return [index]
+
+
+def depends_on_thread(value: Value) -> bool:
+    """Whether `value` is seen to differ between the threads of a block, through pure operations."""
+    stack, seen = [value], {value}
+    while stack:
+        at = stack.pop()
+        owner = at.owner
+        if isinstance(owner, Block):
+            parent = owner.parent_op
+            if isinstance(parent, For):
+                if parent.binding in THREAD:
+                    return True
+                stack += [v for v in (parent.lo, parent.step) if not (v in seen or seen.add(v))]
+        elif isinstance(owner, Id):
+            if owner.which.startswith(("thread", "lane", "warp")):
+                return True
+        else:
+            stack += [v for v in owner.operands if not (v in seen or seen.add(v))]
+    return False
+
+
+def _verify_converged(op: Operation, bindings: Sequence[str], block_wide: bool) -> None:
+    """No enclosing loop is bound to `bindings`; for a `block_wide` op nothing around it is seen to depend on
+    the thread."""
+    inner = op.parent_op
+    while inner is not None and not isinstance(inner, Kernel):
+        if isinstance(inner, For) and inner.binding in bindings:
+            raise op.error(f"stands in a '{inner.binding}' loop, which not all threads run equally often")
+        tested = inner.operands if isinstance(inner, (For, If)) and block_wide else ()
+        if any(map(depends_on_thread, tested)):
+            raise op.error(f"stands in a '{inner.op_name}' that depends on the thread: not all reach it")
+        inner = inner.parent_op
+
+
+@loop.op
+class Barrier(Operation):
+    """All threads of the block wait for each other; what they wrote is seen by all."""
+
+    name = "loop.barrier"
+    assembly = "attr-dict"
+
+    def verify_op(self) -> None:
+        _verify_converged(self, THREAD, True)
+
+
+@loop.op
+class WarpBarrier(Operation):
+    """All lanes of the warp wait for each other; what they wrote is seen by all lanes."""
+
+    name = "loop.warp_barrier"
+    assembly = "attr-dict"
+
+    def verify_op(self) -> None:
+        _verify_converged(self, IN_WARP, False)
+
+
+@loop.op
+class Shuffle(Operation):
+    """The value of another lane of this warp: of `this ^ lane`, `this + lane` (down), `this - lane` (up) or
+    `lane` itself (idx), within groups of `width` lanes; the own value where that lane is outside the group.
+    All lanes take part."""
+
+    name = "loop.shuffle"
+    value = operand(Scalar)
+    lane = operand(Index)
+    kind = attribute(one_of(*SHUFFLES), default="xor")
+    width = attribute(Int, default=32, doc="a power of two up to 32")
+    received = result(Scalar)
+    assembly = "$value `,` $lane attr-dict `:` type($value)"
+
+    def infer_types(self) -> list[Type]:
+        return [self.value.type]
+
+    def verify_op(self) -> None:
+        if self.width not in (2, 4, 8, 16, 32):
+            raise self.error("needs a power of two up to 32 as 'width'")
+        _verify_converged(self, IN_WARP, False)
+
+
+# ---------------------------------------------------------------- memory
+
+
+@loop.op
+class Alloc(Operation):
+    """A buffer in shared memory or in registers, not initialised."""
+
+    name = "loop.alloc"
+    traits = (Allocates,)
+    buffer = result(Buffer)
+    assembly = "attr-dict `:` type($buffer)"
+
+    @classmethod
+    def make(cls, element: Type, space: str, size: int, hint: str | None = None) -> Alloc:
+        """An allocation of `size` elements."""
+        made = build(cls, result_types=[BufferType(element, space, size)], location=caller_location())
+        made.result.hint = hint
+        return made
+
+    def verify_op(self) -> None:
+        type = self.buffer.type
+        if type.space not in ("shared", "register") or not type.size:
+            raise self.error(f"needs a shared or register buffer with a size, not '{type}'")
+
+
+class _Access(Operation):
+    """What load and store share: `aligned` and the agreement of types."""
+
+    __slots__ = ()
+    name = "loop.access"
+
+    def check_access(self, type: BufferType, value: Type) -> None:
+        vectors = isinstance(type.element, VectorType)
+        held = value.element if isinstance(value, VectorType) and not vectors else value
+        if held is not type.scalar or not (is_scalar(value) or is_vector(value)):
+            raise self.error(f"moves '{value}' but the buffer holds '{type.element}'")
+
+
+@loop.op
+class Load(_Access):
+    """Element `index` of a buffer, or `width` consecutive ones as a vector. `aligned` promises that the
+    address is a multiple of the vector's size."""
+
+    name = "loop.load"
+    traits = (ReadOnly,)
+    buffer = operand(Buffer)
+    index = operand(Index)
+    width = attribute(Int, default=1)
+    aligned = attribute(Bool, default=False)
+    cache = attribute(one_of("stream", "keep"), optional=True, doc="a hint: read once, or read again soon")
+    value = result(ScalarOrVector)
+    assembly = "$buffer `[` $index `]` attr-dict `:` type($buffer) `->` type($value)"
+
+    def infer_types(self) -> list[Type]:
+        return [widened(self.buffer.type.scalar, self.width)]
+
+    def verify_op(self) -> None:
+        self.check_access(self.buffer.type, self.value.type)
+        if self.value.type is not widened(self.buffer.type.scalar, self.width):
+            raise self.error(f"has width = {self.width}, but gives '{self.value.type}'")
+
+
+@loop.op
+class Store(_Access):
+    """Writes a scalar to element `index`, or a vector to the elements from there. `aligned` as for load."""
+
+    name = "loop.store"
+    traits = (WriteOnly,)
+    value = operand(ScalarOrVector)
+    buffer = operand(Buffer)
+    index = operand(Index)
+    aligned = attribute(Bool, default=False)
+    cache = attribute(one_of("stream", "keep"), optional=True)
+    assembly = "$value `,` $buffer `[` $index `]` attr-dict `:` type($value) `,` type($buffer)"
+
+    def verify_op(self) -> None:
+        self.check_access(self.buffer.type, self.value.type)
+        if self.buffer.type.constant:
+            raise self.error("writes a buffer that is declared const")
+
+
+# ---------------------------------------------------------------- vectors
+
+
+@loop.op
+class Splat(Operation):
+    """A vector with `width` times the same scalar."""
+
+    name = "loop.splat"
+    traits = (Pure,)
+    scalar = operand(Scalar)
+    width = attribute(Int)
+    vector = result(Vector)
+    assembly = "$scalar attr-dict `:` type($scalar) `->` type($vector)"
+
+    def infer_types(self) -> list[Type]:
+        return [VectorType((self.width,), self.scalar.type)]
+
+    def verify_op(self) -> None:
+        if [self.vector.type] != self.infer_types():
+            raise self.error(f"has width = {self.width}, but gives '{self.vector.type}'")
+
+
+def _verify_lane(op: Extract | Insert) -> None:
+    if not 0 <= op.lane < op.vector.type.shape[0]:
+        raise op.error(f"has lane = {op.lane}, outside of '{op.vector.type}'")
+
+
+@loop.op
+class Extract(Operation):
+    """Element `lane` of a vector."""
+
+    name = "loop.extract"
+    traits = (Pure,)
+    vector = operand(Vector)
+    lane = attribute(Int)
+    scalar = result(Scalar)
+    assembly = "$vector attr-dict `:` type($vector) `->` type($scalar)"
+
+    def infer_types(self) -> list[Type]:
+        return [self.vector.type.element]
+
+    def verify_op(self) -> None:
+        _verify_lane(self)
+
+
+@loop.op
+class Insert(Operation):
+    """The vector with element `lane` replaced by a scalar."""
+
+    name = "loop.insert"
+    traits = (Pure,)
+    scalar = operand(Scalar)
+    vector = operand(Vector)
+    lane = attribute(Int)
+    updated = result(Vector)
+    assembly = "$scalar `,` $vector attr-dict `:` type($scalar) `,` type($vector)"
+
+    def infer_types(self) -> list[Type]:
+        return [self.vector.type]
+
+    def verify_op(self) -> None:
+        _verify_lane(self)
+
+
+@loop.op
+class ReduceVector(Operation):
+    """All elements combined by the `arith` op named `kind`: element i with element i + W/2 until one is left,
+    in this order on every target."""
+
+    name = "loop.reduce_vector"
+    traits = (Pure,)
+    vector = operand(Vector)
+    kind = attribute(one_of(*COMBINERS))
+    scalar = result(Scalar)
+    assembly = "$vector attr-dict `:` type($vector) `->` type($scalar)"
+
+    def infer_types(self) -> list[Type]:
+        return [self.vector.type.element]
+
+    def verify_op(self) -> None:
+        if self.kind.endswith("f") != isinstance(self.scalar.type, FloatType):
+            raise self.error(f"cannot combine '{self.scalar.type}' by '{self.kind}'")

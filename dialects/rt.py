@@ -1,0 +1,168 @@
+"""rt: the plan of a function. Groups of operators, choices between variants, buffers and launches.
+
+A tensor value of this level is a buffer; `rt.empty` makes one and launches write into it.
+"""
+
+from __future__ import annotations
+
+from ..ir.attributes import DictAttr, FactsAttr, TensorType
+from ..ir.core import Operation
+from ..ir.definition import (
+    AnyTensor, Array, Dims, Ints, String, SymbolRef, attribute, operand, region, result,
+)  # fmt: skip
+from ..ir.dims import Relation
+from ..ir.registry import Dialect, IsolatedFromAbove, Terminator
+
+rt = Dialect("rt", doc=__doc__ or "")
+
+
+@rt.op
+class Yield(Operation):
+    """Ends a group or an arm: its results, in order."""
+
+    name = "rt.yield"
+    traits = (Terminator,)
+    values = operand(AnyTensor, variadic=True)
+    assembly = "($values^ `:` type($values))? attr-dict"
+
+
+@rt.op
+class Group(Operation):
+    """Operators that become one piece of work: an anchor, the prologues of its operands, the epilogues of its
+    result. Block arguments stand for the operands."""
+
+    name = "rt.group"
+    traits = (IsolatedFromAbove,)
+    inputs = operand(variadic=True)
+    outputs = result(AnyTensor, variadic=True)
+    anchor = attribute(String, doc="name of the operator that decides how the group is scheduled")
+    body_region = region()
+
+    def verify_op(self) -> None:
+        verify_arm(self, 0)
+
+
+@rt.op
+class Choose(Operation):
+    """Runs the first arm whose guard holds. `guards` has a dictionary an arm: `facts` relations between dims,
+    `contiguous` and `aligned` the operands that must be row-major, or start on 16 bytes. The last arm is the
+    generic one and has an empty guard. `variants` names how each arm is scheduled. Before schedule an arm
+    yields the results; after it, arms are launches that write into operands, and there are no results."""
+
+    name = "rt.choose"
+    traits = (IsolatedFromAbove,)
+    inputs = operand(variadic=True)
+    outputs = result(AnyTensor, variadic=True)
+    anchor = attribute(String)
+    variants = attribute(Array)
+    guards = attribute(Array)
+    arms = region(variadic=True)
+
+    def verify_op(self) -> None:
+        if not len(self.regions) == len(self.variants) == len(self.get("guards").elements) or not self.regions:
+            raise self.error(
+                f"has {len(self.regions)} arms, {len(self.variants)} variants and "
+                f"{len(self.get('guards').elements)} guards; these numbers must agree and be at least 1"
+            )
+        if Guard.of(self, len(self.regions) - 1) != Guard():
+            raise self.error("must end with an arm that has no guard, so that every call finds one")
+        for position in range(len(self.regions)):
+            verify_arm(self, position)
+
+
+def verify_arm(op: Operation, position: int) -> None:
+    """An arm has one block whose arguments are the operands' types and whose yield gives the results."""
+    blocks = op.regions[position].blocks
+    if len(blocks) != 1 or [a.type for a in blocks[0].arguments] != [v.type for v in op.operands]:
+        raise op.error(f"arm {position} must have one block whose arguments have the types of the operands")
+    last = blocks[0].last
+    if not isinstance(last, Yield) or [v.type for v in last.operands] != [r.type for r in op.results]:
+        raise op.error(f"arm {position} must end with an rt.yield of the types of the results")
+
+
+class Guard:
+    """When an arm may run: relations between dims, and what its operands' memory must be like."""
+
+    def __init__(
+        self, facts: tuple[Relation, ...] = (), contiguous: tuple[int, ...] = (), aligned: tuple[int, ...] = ()
+    ) -> None:
+        self.facts, self.contiguous, self.aligned = facts, contiguous, aligned
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Guard) and str(self.attribute()) == str(other.attribute())
+
+    def __hash__(self) -> int:
+        return hash(str(self.attribute()))
+
+    @staticmethod
+    def of(op: Choose, arm: int) -> Guard:
+        """The guard of one arm."""
+        entries = dict(op.get("guards").elements[arm].entries)
+        facts = entries["facts"].relations if "facts" in entries else ()
+        lists = [tuple(entries[k].values) if k in entries else () for k in ("contiguous", "aligned")]
+        return Guard(tuple(facts), lists[0], lists[1])
+
+    def attribute(self) -> DictAttr:
+        from ..ir.attributes import DenseArrayAttr, i64
+
+        made = []
+        if self.facts:
+            made.append(("facts", FactsAttr(self.facts)))
+        for name, which in (("contiguous", self.contiguous), ("aligned", self.aligned)):
+            if which:
+                made.append((name, DenseArrayAttr(i64, tuple(which))))
+        return DictAttr(tuple(made))
+
+
+@rt.op
+class Empty(Operation):
+    """A new row-major buffer; its elements are undefined until a launch writes them."""
+
+    name = "rt.empty"
+    buffer = result(AnyTensor)
+    assembly = "attr-dict `:` type($buffer)"
+
+
+@rt.op
+class View(Operation):
+    """The same row-major memory under another shape with as many elements. Nothing is copied."""
+
+    name = "rt.view"
+    source = operand(AnyTensor)
+    view = result(AnyTensor)
+    assembly = "$source attr-dict `:` type($source) `->` type($view)"
+
+    def verify_op(self) -> None:
+        if self.source.type.element is not self.view.type.element:
+            raise self.error(f"cannot change the element type, but has '{self.source.type}' and '{self.view.type}'")
+
+
+@rt.op
+class Contiguous(Operation):
+    """The same elements in row-major memory: the operand itself where it is so already, else a copy."""
+
+    name = "rt.contiguous"
+    source = operand(AnyTensor)
+    buffer = result(AnyTensor)
+    assembly = "$source attr-dict `:` type($source)"
+
+    def infer_types(self) -> list[TensorType]:
+        return [self.source.type]
+
+
+@rt.op
+class Launch(Operation):
+    """Runs a kernel on buffers. `sizes` are the values of its index arguments that are dims; the strides, in
+    elements, of the operands numbered in `strides` follow, axis by axis. An empty grid is no launch."""
+
+    name = "rt.launch"
+    kernel = attribute(SymbolRef)
+    sizes = attribute(Dims, optional=True)
+    strides = attribute(Ints, optional=True)
+    buffers = operand(variadic=True)
+    assembly = "$kernel `(` $buffers `)` attr-dict `:` type($buffers)"
+
+
+__all__ = [
+    "Choose", "Contiguous", "Empty", "Group", "Guard", "Launch", "View", "Yield", "rt", "verify_arm",
+]  # fmt: skip

@@ -1,0 +1,309 @@
+"""The two lexers over grammar.lark.
+
+`outer_tokens` cuts a file into coarse tokens: MLIR has no mark that ends an operation, so result lists and
+operation names are recognised here, and whatever holds types or attributes is one token, found by its brackets.
+`inner_tokens` cuts the text of such a token. Comments are blanked first, so offsets are those of the source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .diagnostics import Source
+
+Match = re.Match[str]
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_NAME = r"(?:\d+|[A-Za-z_$.\-][\w$.\-]*)"
+_ID = r"[A-Za-z_][\w$]*(?:\.[\w$]+)*"
+_VALUE = rf"%{_NAME}(?:\#\d+)?"
+_RESULT = rf"%{_NAME}(?:\s*:\s*\d+)?"
+_SYMBOL = rf"@(?:[A-Za-z_][\w$.]*|{_STRING})"
+_SIMPLE = r"(?:[su]?i\d+|index|none|bf16|tf32|f\d+(?:E\w+)?)(?![\w$.])"
+_OPAQUE = r"(?:affine_map|affine_set|sparse|strided|dense_resource|opaque|distinct\[\d+\])\s*(?=<)"
+_NUMBER = r"-?(?:0x[0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\d+)"
+_FLAT = rf'[^{{}}"\n]*(?:{_STRING}[^{{}}"\n]*)*'  # the inside of a dictionary that fits in a line and holds none
+
+# The forms that begin an operation or a block are looked for only where one may begin. A name with a leading
+# underscore is a form whose end is found by `_Outer`.
+_STARTS = rf"""
+    (?P<RESULTS>{_RESULT}(?:\s*,\s*{_RESULT})*\s*=(?=\s*["A-Za-z_]))
+  | (?P<GENERIC>"[^"\\\n]*"\s*\(\s*(?:{_VALUE}(?:\s*,\s*{_VALUE})*\s*)?\))
+  | (?P<LABEL>\^{_NAME}\s*(?:\(\s*\)\s*)?:)
+  | (?P<_LABEL>\^{_NAME}\s*(?=\(\s*%))
+  | (?P<_ALIAS>[#!][A-Za-z_][\w$]*\s*=(?!=))
+  | (?P<_OPNAME>{_ID})
+"""
+_ITEMS = rf"""
+    (?P<COLON>:)
+  | (?P<_FUNCTYPE>\([^()%"]*\)\s*->\s*(?:\([^()%"]*\)|[!\w$.]+(?![\w$.]|\s*<)))
+  | (?P<PROPS><\{{{_FLAT}\}}>)
+  | (?P<VALUE>{_VALUE})
+  | (?P<_LPAR>\() | (?P<RPAR>\)) | (?P<COMMA>,) | (?P<ARROW>->) | (?P<RBRACE>\}})
+  | (?P<_LBRACE>\{{)
+  | (?P<_PROPS><\{{)
+  | (?P<TYPE>{_SIMPLE})
+  | (?P<_TYPE>(?:tensor|vector|memref|complex|tuple)\s*(?=<)|![A-Za-z_][\w$.]*)
+  | (?P<_ATTR>(?:dense|array)\s*(?=<)|{_OPAQUE}|\#[A-Za-z_][\w$.]*)
+  | (?P<_LOC>loc\s*(?=\())
+  | (?P<WHERE>where\b(?:(?!\battributes\b|\bloc\()[^{{\n,]|,\s*)+)
+  | (?P<ID>{_ID})
+  | (?P<NUMBER>{_NUMBER})
+  | (?P<SYMBOL>{_SYMBOL}(?:\s*::\s*{_SYMBOL})*)
+  | (?P<BLOCKREF>\^{_NAME})
+  | (?P<STRING>{_STRING})
+  | (?P<LSQB>\[) | (?P<RSQB>\]) | (?P<EQUAL>=(?!=))
+  | (?P<PUNCT>[<>=!]=|\|\||&&|[^\s"\x00])
+  | (?P<_BAD>[\s\S])
+"""
+_OUTER_START = re.compile(rf"\s*(?:{_STARTS}|{_ITEMS})", re.X)
+_OUTER_ITEM = re.compile(rf"\s*(?:{_ITEMS})", re.X)
+_DICT_START = re.compile(rf"\{{\s*(?:({_ID})|{_STRING})\s*([=,}}])")
+_EMPTY = re.compile(r"\{\s*\}")
+_TYPE_WORD = re.compile(r"[!\w$.]+\s*")
+_ARROW = re.compile(r"\s*->\s*")
+_NEW_LINE = re.compile(r"[ \t\r]*\n")
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*")
+# After these an operation cannot begin.
+_NO_START = frozenset(["COMMA", "COLON", "EQUAL", "ARROW", "LPAR", "LSQB", "PUNCT"])
+# Right after these an undotted name is an operation's; after others only at the start of a line.
+_BEFORE_OP = frozenset(["", "LBRACE", "RBRACE", "LABEL", "LOC"])
+_BEFORE_TYPE = frozenset(["COLON", "ARROW", "COMMA", "LPAR", "EQUAL"])
+SHORT_NAMES = {
+    "module": "builtin.module", "return": "func.return", "call": "func.call", "call_indirect": "func.call_indirect",
+}  # fmt: skip
+
+
+class Tok:
+    """A token: its kind, text and offset. The rest is what Lark wants to see on one."""
+
+    __slots__ = ("start", "text", "type")
+    line = column = end_line = end_column = 0
+
+    def __init__(self, type: str, text: str, start: int) -> None:
+        self.type = type
+        self.text = text
+        self.start = start
+
+    @property
+    def start_pos(self) -> int:
+        return self.start
+
+    @property
+    def end_pos(self) -> int:
+        return self.start + len(self.text)
+
+    def __repr__(self) -> str:
+        return f"{self.type}({self.text!r})"
+
+
+def blank_comments(text: str) -> str:
+    """`text` with its comments replaced by blanks."""
+    if "//" not in text:
+        return text
+    return _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else " " * len(m[0]), text)
+
+
+# ---------------------------------------------------------------- brackets
+
+_BRACES = re.compile(rf"{_STRING}|[{{}}]")
+_PARENS = re.compile(rf"{_STRING}|[()]")
+_ANGLES = re.compile(rf"{_STRING}|->|=>|[<>=!]=|[<>]")
+_ALL = re.compile(rf"{_STRING}|->|=>|[<>=!]=|[<>(){{}}\[\]]|\n")
+
+
+def closing(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Where the bracket that opens at `start` is closed: the offset behind it, or -1."""
+    depth = 0
+    for match in pattern.finditer(text, start):
+        found = match[0]
+        if len(found) > 1:
+            continue
+        depth += 1 if found in "{(<" else -1
+        if not depth:
+            return match.end()
+    return -1
+
+
+def _line_end(text: str, start: int) -> int:
+    """The end of the line on which all brackets opened since `start` are closed."""
+    depth = 0
+    blank = True
+    for match in _ALL.finditer(text, start):
+        found = match[0]
+        if found == "\n":
+            blank = blank and not text[start : match.start()].strip()
+            if depth <= 0 and not blank:
+                return match.start()
+        elif len(found) == 1:
+            depth += 1 if found in "<({[" else -1
+    return len(text)
+
+
+# ---------------------------------------------------------------- outer
+
+
+class _Outer:
+    """Finds the ends of the tokens that one regular expression cannot."""
+
+    def __init__(self, text: str, source: Source, is_operation: Callable[[str], bool]) -> None:
+        self.text = text
+        self.source = source
+        self.is_operation = is_operation
+
+    def closed(self, pattern: re.Pattern[str], start: int) -> int:
+        end = closing(pattern, self.text, start)
+        if end < 0:
+            raise self.source.error(start, f"'{self.text[start]}' is never closed")
+        return end
+
+    def with_angles(self, end: int) -> int:
+        """Where a name that ends at `end` ends with the `<...>` that may follow."""
+        return self.closed(_ANGLES, end) if self.text[end : end + 1] == "<" else end
+
+    def _opname(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        """A name where an operation may begin; keywords and types look alike, so those are tried again."""
+        name = self.text[start:end]
+        line_start = before in _BEFORE_OP or "\n" in self.text[gap:start]
+        if "." in name or before == "RESULTS" or (line_start and name in SHORT_NAMES):
+            return "OPNAME", end
+        return self.again(start, before, gap)
+
+    def again(self, start: int, before: str, gap: int) -> tuple[str, int]:
+        match = _OUTER_ITEM.match(self.text, start)
+        assert match is not None and match.lastgroup is not None
+        kind, end = match.lastgroup, match.end()
+        return SPECIAL[kind](self, start, end, before, gap) if kind in SPECIAL else (kind, end)
+
+    def _functype(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        return ("FUNCTYPE", end) if before in _BEFORE_TYPE else ("LPAR", start + 1)
+
+    def _lpar(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        if before in _BEFORE_TYPE:
+            inputs = self.closed(_PARENS, start)
+            if arrow := _ARROW.match(self.text, inputs):
+                return self.function_type(arrow.end())
+        return "LPAR", end
+
+    def function_type(self, at: int) -> tuple[str, int]:
+        """A function type, whose results start at `at`."""
+        if self.text[at : at + 1] == "(":
+            return "FUNCTYPE", self.closed(_PARENS, at)
+        word = _TYPE_WORD.match(self.text, at)
+        if word is None:
+            raise self.source.error(at, "expected a type")
+        end = self.with_angles(word.end())
+        return "FUNCTYPE", end if end > word.end() else at + len(word[0].rstrip())
+
+    def _lbrace(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        text = self.text
+        if text.startswith("{-#", start):
+            stop = text.find("#-}", start)
+            return "RESOURCE", len(text) if stop < 0 else stop + 3
+        if empty := _EMPTY.match(text, start):
+            return "EMPTY", empty.end()
+        head = _DICT_START.match(text, start)
+        if head and not (head[2] != "=" and head[1] and self.is_operation(head[1])):
+            return "DICT", self.closed(_BRACES, start)
+        return "LBRACE", end
+
+    def _props(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        stop = self.closed(_BRACES, start + 1)
+        if self.text[stop : stop + 1] != ">":
+            raise self.source.error(stop, "expected '>' to close properties")
+        return "PROPS", stop + 1
+
+    def _label(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        stop = self.closed(_PARENS, end)
+        colon = re.compile(r"\s*:").match(self.text, stop)
+        return ("LABEL", colon.end()) if colon else ("BLOCKREF", len(self.text[:end].rstrip()))
+
+    def _alias(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        return "ALIAS", _line_end(self.text, end)
+
+    def _type(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        return "TYPE", self.with_angles(end)
+
+    def _attr(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        return "ATTR", self.with_angles(end)
+
+    def _loc(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        return "LOC", self.closed(_PARENS, end)
+
+    def _bad(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        char = self.text[start]
+        raise self.source.error(start, "string is never closed" if char == '"' else f"unexpected character {char!r}")
+
+
+SPECIAL: dict[str, Any] = {f"_{name[1:].upper()}": getattr(_Outer, name) for name in vars(_Outer) if name in (
+    "_opname", "_functype", "_lpar", "_lbrace", "_props", "_label", "_alias", "_type", "_attr", "_loc", "_bad")
+}  # fmt: skip
+
+
+def outer_tokens(text: str, source: Source, is_operation: Callable[[str], bool]) -> Iterator[Tok]:
+    """The coarse tokens of a file whose comments are blanked; IRError where brackets or quotes do not match."""
+    ends = _Outer(text, source, is_operation)
+    start_match, item_match = _OUTER_START.match, _OUTER_ITEM.match
+    at, last, kind = 0, len(text.rstrip()), ""
+    while at < last:
+        items = kind in _NO_START or (kind == "OPNAME" and not _NEW_LINE.match(text, at))
+        match: Any = item_match(text, at) if items else start_match(text, at)
+        before, kind = kind, match.lastgroup
+        start, end = match.span(kind)
+        if kind in SPECIAL:
+            kind, end = SPECIAL[kind](ends, start, end, before, at)
+        yield Tok(kind, text[start:end], start)
+        at = end
+
+
+# ---------------------------------------------------------------- inner
+
+_DIM = r"(?:\d+|\?|\*)\s*x\s*"
+_INNER = re.compile(rf"""\s*(?:
+    (?P<KEY>[A-Za-z_][\w$.]*(?=\s*=(?!=)))
+  | (?P<TENSOR>tensor\s*<\s*(?:{_DIM})*(?!\[))
+  | (?P<SYMBOLIC>tensor\s*<\s*\[[^\]]*\]\s*,)
+  | (?P<VECTOR>vector\s*<\s*(?:(?:\d+|\[\s*\d+\s*\])\s*x\s*)*)
+  | (?P<MEMREF>memref\s*<\s*(?:{_DIM})*)
+  | (?P<COMPLEX>complex\s*<)
+  | (?P<TUPLE>tuple\s*<)
+  | (?P<SIMPLE>{_SIMPLE})
+  | (?P<DENSE>dense\s*<)
+  | (?P<ARRAY>array\s*<)
+  | (?P<FUSED>fused\s*<)
+  | (?P<OPAQUE>{_OPAQUE})
+  | (?P<LOC>loc\s*(?=\())
+  | (?P<DIALECT_TYPE>![A-Za-z_][\w$.]*)
+  | (?P<DIALECT_ATTR>\#[A-Za-z_][\w$.]*)
+  | (?P<TRUE>true\b) | (?P<FALSE>false\b) | (?P<UNIT>unit\b)
+  | (?P<WORD>[A-Za-z_][\w$.]*)
+  | (?P<FLOAT>-?\d+\.\d*(?:[eE][-+]?\d+)?)
+  | (?P<INT>-?(?:0x[0-9a-fA-F]+|\d+))
+  | (?P<STRING>{_STRING})
+  | (?P<SYMBOL>{_SYMBOL}(?:\s*::\s*{_SYMBOL})*)
+  | (?P<VALUE>{_VALUE})
+  | (?P<BLOCKREF>\^{_NAME})
+  | (?P<ARROW>->)
+  | (?P<LPAR>\() | (?P<RPAR>\)) | (?P<LSQB>\[) | (?P<RSQB>\]) | (?P<LBRACE>\{{) | (?P<RBRACE>\}})
+  | (?P<RANGLE>>) | (?P<COMMA>,) | (?P<COLON>:) | (?P<EQUAL>=)
+  | (?P<BAD>\S)
+)""", re.X)  # fmt: skip
+_HAS_ANGLES = frozenset(["OPAQUE", "DIALECT_TYPE", "DIALECT_ATTR"])
+
+
+def inner_tokens(text: str) -> Iterator[Tok]:
+    """The tokens inside a type, an attribute or a location. What is kept as text is one token."""
+    at, last = 0, len(text.rstrip())
+    while at < last:
+        match: Any = _INNER.match(text, at)
+        kind = match.lastgroup
+        start, end = match.span(kind)
+        if kind in _HAS_ANGLES and text[end : end + 1] == "<":
+            end = closing(_ANGLES, text, end)
+        elif kind == "LOC":
+            end = closing(_PARENS, text, end)
+        if end < 0:
+            kind, end = "BAD", last
+        yield Tok(kind, text[start:end], start)
+        at = end

@@ -1,0 +1,488 @@
+"""From text to operations: `parse_module`, `parse_file`, `parse_type`, `parse_attribute`.
+
+The grammar (syntax.py) makes nodes; `_Builder` walks them and makes operations: scopes, forward references,
+blocks. It does not recurse: each region is a generator, and one loop runs them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gc
+import re
+import sys
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .attribute_parser import Scope, loc_text
+from .attributes import Attribute, DictAttr, FunctionType, Location, Type
+from .core import Block, Operation, Region, UnregisteredOp, Value
+from .diagnostics import Diagnostic, IRError, Source, remember_source
+from .dims import parse_dim
+from .item_parser import ItemParser, Region_
+from .lexer import SHORT_NAMES, Tok, blank_comments
+from .literals import InnerError
+from .module import ModuleOp, empty_module
+from .registry import DIALECTS, OPERATIONS, IsolatedFromAbove
+from .syntax import RegionNode, Tail, parse_file_text
+
+__all__ = ["parse_attribute", "parse_dim", "parse_file", "parse_module", "parse_type"]
+
+_VALUE = re.compile(r"%[\w$.\-]+(?:#\d+)?")
+_RESULT = re.compile(r"(%[\w$.\-]+)\s*(?::\s*(\d+))?")
+_LARGE = 1 << 16  # characters; below, the garbage collector is not worth stopping
+_NOTHING: Mapping[str, Attribute] = {}
+Work = Generator[Any, None, None]
+
+
+def parse_module(
+    text: str, file: str = "<string>", allow_unregistered: bool = False, recover: bool = True
+) -> Operation:
+    """The module of a text. Several operations, or one that is not a module, are wrapped in one. Raises IRError:
+    with all errors that were found, or with `recover=False` the first."""
+    source = Source(file, text)
+    with _collector_stopped(len(text) > _LARGE):
+        return _Builder(source, allow_unregistered, recover).module()
+
+
+def parse_file(path: str | Path, allow_unregistered: bool = False, recover: bool = True) -> Operation:
+    """As `parse_module`, of a file."""
+    text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+    return parse_module(text, str(path), allow_unregistered, recover)
+
+
+def parse_type(text: str) -> Type:
+    """`tensor<[m, n], f16>`"""
+    return _parse("type", text)  # type: ignore[no-any-return]
+
+
+def parse_attribute(text: str) -> Attribute:
+    """`1.5 : f32`, `#arith.overflow<none>`, `[1, 2]`, ..."""
+    return _parse("attribute", text)  # type: ignore[no-any-return]
+
+
+def _parse(start: str, text: str) -> Any:
+    try:
+        return Scope().read(start, blank_comments(text))
+    except InnerError as error:
+        raise Source("<string>", text).error(error.offset, error.message) from None
+
+
+@contextmanager
+def _collector_stopped(stop: bool) -> Iterator[None]:
+    stop = stop and gc.isenabled()
+    if stop:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if stop:
+            gc.enable()
+
+
+class _Forward(Value):
+    """A value that is used before its definition."""
+
+    __slots__ = ("key", "offset")
+
+    def __init__(self, type: Type, key: str, offset: int) -> None:
+        super().__init__(type)
+        self.key = key
+        self.offset = offset
+
+
+class _Builder:
+    """The state of reading one text."""
+
+    def __init__(self, source: Source, allow_unregistered: bool, recover: bool) -> None:
+        self.source = source
+        self.text = blank_comments(source.text)
+        self.allow_unregistered = allow_unregistered
+        self.recover = recover
+        self.scope = Scope()
+        self.errors: list[IRError] = []
+        self.values: dict[str, Value] = {}  # `%x`, and `%x#1` for later results; of the isolated region
+        self.forwards: dict[str, _Forward] = {}
+        self.local: list[str] = []  # keys defined in the innermost region
+        self.blocks: dict[str, Block] = {}
+        self.undefined: dict[str, int] = {}  # blocks that were only referred to
+        self.deferred: list[Region_] = []
+        self.dialects = ["builtin"]
+        self.classes: dict[str, type[Operation]] = {}
+        self.signatures: dict[str, FunctionType] = {}
+        self.dictionaries: dict[tuple[Any, str], Any] = {}
+
+    # -- the whole
+
+    def module(self) -> Operation:
+        try:
+            nodes = parse_file_text(self.text, self.source, self.errors.append if self.recover else None)
+            wrapper = empty_module()
+            self._aliases(nodes)
+            self._run(self._top(nodes, wrapper.body))
+        except IRError as error:
+            self.errors.append(error)
+        if self.errors:
+            raise self._all_errors()
+        first = wrapper.body.first
+        if isinstance(first, ModuleOp) and first.next is None:
+            first.detach()
+            return first
+        wrapper.location = self.source.location(0)
+        return wrapper
+
+    def _all_errors(self) -> IRError:
+        remember_source(self.source.file, self.source.text)
+        found = [d for error in self.errors for d in error.diagnostics]
+        found.sort(key=lambda d: (d.place.line, d.place.column) if d.place else (0, 0))
+        unique: list[Diagnostic] = []
+        for diagnostic in found:
+            if diagnostic not in unique[-1:]:
+                unique.append(diagnostic)
+        return IRError(unique if self.recover else unique[:1])
+
+    def _aliases(self, nodes: list[Any]) -> None:
+        for node in nodes:
+            if type(node) is Tok:
+                name, _, value = node.text.partition("=")
+                try:
+                    self.scope.define(name.strip(), value)
+                except InnerError as error:
+                    raise self.error(node.start, error.message) from None
+
+    def _run(self, work: Work) -> None:
+        stack = [work]
+        while stack:
+            inner = next(stack[-1], None)
+            if inner is None:
+                stack.pop()
+            else:
+                stack.append(inner)
+
+    def _top(self, nodes: list[Any], block: Block) -> Work:
+        yield from self._ops([n for n in nodes if type(n) is not Tok], block)
+        for forward in self.forwards.values():
+            self.report(self.error(forward.offset, "use of undeclared SSA value name"))
+
+    def report(self, error: IRError) -> None:
+        if not self.recover:
+            raise error
+        self.errors.append(error)
+
+    def error(self, offset: int, message: str, *notes: Diagnostic) -> IRError:
+        return self.source.error(offset, message, *notes)
+
+    def read(self, start: str, text: str, offset: int) -> Any:
+        """The value of the text of a token that stands at `offset`."""
+        try:
+            return self.scope.read(start, text)
+        except InnerError as error:
+            raise self.error(offset + error.offset, error.message) from None
+
+    # -- operations
+
+    def _ops(self, nodes: list[Any], block: Block) -> Work:
+        for node in nodes:
+            try:
+                op = self._generic(*node) if node[1].type == "GENERIC" else self._custom(*node)
+                block.append(op)
+                if self.deferred:
+                    regions, self.deferred = self.deferred, []
+                    self.dialects.append(getattr(op, "default_dialect", ""))
+                    isolated = op.definition.has(IsolatedFromAbove)
+                    for region in regions:
+                        yield self._region(region, isolated)
+                    self.dialects.pop()
+                if node[0] is not None:
+                    self._define_results(op, node[0])
+            except IRError as error:
+                self.deferred = []
+                self.report(error)
+                if node[0] is not None:
+                    self._define_unknown(node[0])
+
+    def _generic(self, results: Tok | None, head: Tok, tail: Tail) -> Operation:
+        _, name, rest = head.text.split('"', 2)
+        cls = self.classes.get(name) or self._class_of(name, head)
+        text = tail.type.text
+        signature = self.signatures.get(text)
+        if signature is None:
+            signature = self.signatures[text] = self.read("function", text, tail.type.start)
+        operands = []
+        if len(rest) > 2:
+            keys = _VALUE.findall(rest)
+            if len(keys) != len(signature.inputs):
+                raise self._count_error(keys, signature, tail.type.start)
+            known = self.values
+            for key, type in zip(keys, signature.inputs):
+                value = known.get(key)
+                if value is None or value.type is not type:
+                    value = self.use(key, type, self._operand_offset(head, len(operands)))
+                operands.append(value)
+        elif signature.inputs:
+            raise self._count_error((), signature, tail.type.start)
+        properties, attributes = self._attributes(cls, tail)
+        regions: Any = [self._deferred_region(node) for node in tail.regions] if tail.regions else ()
+        successors: Any = [self.block(t.text, t.start) for t in tail.successors] if tail.successors else ()
+        location: Any = (self.source, head.start)
+        if tail.location is not None:
+            location = self.location(tail.location)
+        if cls is UnregisteredOp:
+            return UnregisteredOp(
+                name, operands, signature.results, properties, attributes, regions, successors, location
+            )
+        return cls(operands, signature.results, properties, attributes, regions, successors, location)
+
+    def _count_error(self, keys: Any, signature: FunctionType, offset: int) -> IRError:
+        plural = "" if len(keys) == 1 else "s"
+        return self.error(offset, f"expected {len(keys)} operand type{plural}  but had {len(signature.inputs)}")
+
+    def _operand_offset(self, head: Tok, position: int) -> int:
+        found = [m.start() for m in _VALUE.finditer(head.text, head.text.index("(", head.text.index('"', 1)))]
+        return head.start + found[position]
+
+    def _class_of(self, name: str, head: Tok) -> type[Operation]:
+        cls = OPERATIONS.get(name)
+        if cls is None:
+            self._check_unregistered(name, head)
+            cls = UnregisteredOp
+        self.classes[name] = cls
+        return cls
+
+    def _check_unregistered(self, name: str, head: Tok) -> None:
+        dialect = name.partition(".")[0]
+        known = DIALECTS.get(dialect)
+        if known is not None and not known.open and known.operations:
+            raise self.error(head.start, f"unregistered operation '{name}' found in dialect ('{dialect}') that does "
+                             f"not allow unknown operations{suggestion(name)}")  # fmt: skip
+        if not self.allow_unregistered and not (known and known.open):
+            raise self.error(
+                head.start,
+                f"operation being parsed with an unregistered dialect: '{name}'. If this is intended, allow "
+                f"unregistered dialects (--allow-unregistered-dialect){suggestion(name)}",
+            )
+
+    def _attributes(self, cls: type[Operation], tail: Tail) -> tuple[Any, Any]:
+        """Properties and discardable attributes. Texts that are equal share one dictionary."""
+        given, rest = tail.properties, tail.attributes
+        properties = attributes = _NOTHING
+        if given is not None:
+            properties = self._dictionary(given, 1)
+        if rest is not None:
+            entries = self._dictionary(rest, 0)
+            inherent = cls.definition.attributes
+            if given is None and not inherent.keys().isdisjoint(entries):
+                properties = self._part(cls, rest.text, entries, True)
+            attributes = entries if inherent.keys().isdisjoint(entries) else self._part(cls, rest.text, entries, False)
+        return properties, attributes
+
+    def _part(self, cls: type[Operation], text: str, entries: Any, inherent: bool) -> Any:
+        key = (cls, inherent), text
+        found = self.dictionaries.get(key)
+        if found is None:
+            names = cls.definition.attributes
+            found = self.dictionaries[key] = {n: a for n, a in entries.items() if (n in names) is inherent}
+        return found
+
+    def _dictionary(self, token: Tok, skip: int) -> Mapping[str, Attribute]:
+        found = self.dictionaries.get((skip, token.text))
+        if found is None:
+            text = token.text[skip : len(token.text) - skip].strip()
+            read: DictAttr = self.read("dictionary", text, token.start + skip)
+            found = self.dictionaries[skip, token.text] = dict(read.entries)
+        return found  # type: ignore[no-any-return]
+
+    def location(self, token: Tok) -> Location:
+        text = loc_text(token.text)
+        return self.read("location", text, token.end_pos - len(text) - 1)  # type: ignore[no-any-return]
+
+    def _custom(self, results: Tok | None, head: Tok, items: list[Any]) -> Operation:
+        cls = self._custom_class(head)
+        location: Any = (self.source, head.start)
+        if items and items[-1].type == "LOC":
+            location = self.location(items.pop())
+        return ItemParser(self, cls, head, items, location, results).operation()
+
+    def _custom_class(self, head: Tok) -> type[Operation]:
+        name = head.text
+        for full in (name, f"{self.dialects[-1]}.{name}", SHORT_NAMES.get(name, "")):
+            if full in OPERATIONS:
+                return OPERATIONS[full]
+        dialect = SHORT_NAMES.get(name, name).partition(".")[0]
+        if dialect in DIALECTS:
+            raise self.error(head.start, f"custom op '{name}' is unknown{suggestion(name)}")
+        raise self.error(head.start, f"Dialect `{dialect}' not found for custom op '{name}' {suggestion(name)}")
+
+    # -- regions and blocks
+
+    def _deferred_region(self, node: RegionNode) -> Region:
+        made = Region_(Region(), node)
+        self.deferred.append(made)
+        return made.region
+
+    def _region(self, work: Region_, isolated: bool) -> Work:
+        saved = self.values, self.forwards, self.local, self.blocks, self.undefined
+        self.local, self.blocks, self.undefined = [], {}, {}
+        if isolated:
+            self.values, self.forwards = {}, {}
+        try:
+            yield from self._blocks(work)
+            for name, offset in self.undefined.items():
+                self.report(self.error(offset, f"reference to an undefined block '{name}'"))
+        except IRError as error:
+            self.report(error)
+        own_values, own_forwards, local = self.values, self.forwards, self.local
+        self.values, self.forwards, self.local, self.blocks, self.undefined = saved
+        if isolated:
+            self._leave_isolated(own_forwards)
+        else:
+            for key in local:
+                own_values.pop(key, None)
+
+    def _leave_isolated(self, forwards: dict[str, _Forward]) -> None:
+        """What the region does not define may still be named outside: the verifier says why that is wrong."""
+        for forward in forwards.values():
+            try:
+                forward.replace_all_uses_with(self.use(forward.key, forward.type, forward.offset))
+            except IRError as error:
+                self.report(error)
+
+    def _blocks(self, work: Region_) -> Work:
+        node, region = work.node, work.region
+        if node.body or work.arguments or (work.entry and not node.blocks):
+            entry = Block()
+            region.append(entry)
+            for argument in work.arguments:
+                self._add_argument(entry, *argument)
+            yield from self._ops(node.body, entry)
+            if work.arguments and node.blocks and not node.body:
+                raise self.error(node.blocks[0][0].start, "invalid block name in region with named arguments")
+        for label, body in node.blocks:
+            block = self._define_block(label)
+            region.append(block)
+            for name, offset, type, location in self.read("label", label.text, label.start):
+                self._add_argument(block, name, label.start + offset, type, location)
+            yield from self._ops(body, block)
+        if work.terminator is not None and region.blocks:
+            self._terminate(work, region.blocks[-1])
+
+    def _terminate(self, work: Region_, block: Block) -> None:
+        from .registry import Terminator
+
+        if block.last is None or not block.last.definition.has(Terminator):
+            assert work.terminator is not None
+            block.append(work.terminator())
+
+    def _add_argument(self, block: Block, name: str, offset: int, type: Type, location: Location) -> None:
+        value = block.add_argument(type, None, location)
+        if name:
+            value.hint = hint_of(name)
+            self.define(name, value, offset)
+
+    def block(self, name: str, offset: int) -> Block:
+        """The block that a successor names."""
+        found = self.blocks.get(name)
+        if found is None:
+            found = self.blocks[name] = Block()
+            self.undefined[name] = offset
+        return found
+
+    def _define_block(self, label: Tok) -> Block:
+        name = label.text.partition("(")[0].rstrip(" \t\r\n:")
+        block = self.blocks.get(name)
+        if block is None:
+            block = self.blocks[name] = Block()
+        elif self.undefined.pop(name, None) is None:
+            raise self.error(label.start, f"redefinition of block '{name}'")
+        block.hint = name[1:]
+        return block
+
+    # -- values
+
+    def use(self, key: str, type: Type, offset: int) -> Value:
+        """The value of that name, which must have that type; a placeholder where it is not defined yet."""
+        if key.endswith("#0"):
+            key = key[:-2]
+        value = self.values.get(key)
+        if value is None:
+            if "#" in key and self._defined(key):
+                raise self.error(offset, "reference to invalid result number")
+            value = self.values[key] = self.forwards[key] = _Forward(type, key, offset)
+        elif value.type is not type:
+            name = key.partition("#")[0]
+            raise self.error(
+                offset, f"use of value '{name}' expects different type than prior uses: '{type}' vs '{value.type}'"
+            )
+        return value
+
+    def _defined(self, key: str) -> bool:
+        first = self.values.get(key.partition("#")[0])
+        return first is not None and not isinstance(first, _Forward)
+
+    def known(self, key: str, offset: int) -> Value:
+        """The value of that name, which must be defined already."""
+        value = self.values.get(key[:-2] if key.endswith("#0") else key)
+        if value is None or isinstance(value, _Forward):
+            raise self.error(offset, f"use of undeclared SSA value name: '{key}' must be defined before this, or its "
+                             "type written")  # fmt: skip
+        return value
+
+    def define(self, key: str, value: Value, offset: int) -> None:
+        old = self.values.get(key)
+        if old is not None:
+            if not isinstance(old, _Forward):
+                raise self.error(offset, f"redefinition of SSA value '{key}'")
+            if old.type is not value.type:
+                shown = key if "#" in key else f"{key}#0"
+                note = Diagnostic(f"previously used here with type '{old.type}'", self.source.location(old.offset), "note")
+                del self.forwards[key]
+                self.values[key] = value
+                raise self.error(offset, f"definition of SSA value '{shown}' has type '{value.type}'", note)
+            del self.forwards[key]
+            old.replace_all_uses_with(value)
+        self.values[key] = value
+        self.local.append(key)
+
+    def _define_results(self, op: Operation, token: Tok) -> None:
+        results, text, start = op.results, token.text, token.start
+        if len(results) == 1 and "," not in text and ":" not in text:
+            key = text[:-1].rstrip()
+            if key in self.values:
+                self.define(key, results[0], start)
+            else:
+                self.values[key] = results[0]
+                self.local.append(key)
+            results[0].hint = hint_of(key)
+            return
+        groups = [(m[1], int(m[2] or 1), m.start()) for m in _RESULT.finditer(text)]
+        self._check_result_count(groups, len(results), start)
+        at = 0
+        for name, count, offset in groups:
+            results[at].hint = hint_of(name)
+            for position in range(count):
+                self.define(f"{name}#{position}" if position else name, results[at + position], start + offset)
+            at += count
+
+    def _check_result_count(self, groups: list[tuple[str, int, int]], have: int, start: int) -> None:
+        if not have:
+            raise self.error(start, "cannot name an operation with no results")
+        total = sum(count for _, count, _ in groups)
+        if any(count == 0 for _, count, _ in groups):
+            raise self.error(start, "expected named operation to have at least 1 result")
+        if total != have:
+            raise self.error(start, f"operation defines {have} results but was provided {total} to bind")
+
+    def _define_unknown(self, token: Tok) -> None:
+        """After an error: uses of the results are not errors of their own."""
+
+
+def hint_of(name: str) -> str | None:
+    """What to keep of `%name`: numbers are given anew."""
+    return None if name[1:].isdigit() else sys.intern(name[1:])
+
+
+def suggestion(name: str) -> str:
+    """` (did you mean 'nd.add'?)`, or nothing."""
+    near = difflib.get_close_matches(name, OPERATIONS, 1, 0.75)
+    return f" (did you mean '{near[0]}'?)" if near else ""

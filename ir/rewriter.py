@@ -1,0 +1,456 @@
+"""Rewriting: patterns, the changes they may make, and the greedy driver.
+
+    class DropDoubleNegation(Pattern):
+        root = NegF
+        def match_and_rewrite(self, op, rewriter):
+            inner = op.value.defining_op
+            if not isinstance(inner, NegF):
+                return False
+            rewriter.replace(op, inner.value)
+            return True
+
+    rewrite_greedily(module, [DropDoubleNegation()])
+
+Identities are better written as a table (rules.py). Operations fold themselves: a method `fold(constants)` gets the
+constant Attribute of each operand or None, and returns a Value, an Attribute, a list of such (one for each result),
+or None. An operation class may list patterns of its own as `canonicalization = [...]`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from .attributes import Attribute, Location, Type
+from .builder import Builder
+from .core import Block, Operation, OpResult, Value
+from .diagnostics import IRError
+from .effects import Effects, removable_kind
+from .registry import Commutative, Trait
+
+O = TypeVar("O", bound=Operation)
+ConstantLike = Trait("ConstantLike")  # its property `value` is the constant that its result holds
+
+Materializer = Callable[[Attribute, Type, Location], "Operation | None"]
+_MATERIALIZERS: list[Materializer] = []
+
+
+def materializes_constants(function: Materializer) -> Materializer:
+    """Decorator: `function(attribute, type, location)` makes a constant operation, or None if it is not its kind."""
+    _MATERIALIZERS.append(function)
+    return function
+
+
+def make_constant(value: Attribute, type: Type, location: Location) -> Operation | None:
+    """A constant operation, not inserted; None if no dialect has one for this value and type."""
+    return next((op for m in _MATERIALIZERS if (op := m(value, type, location)) is not None), None)
+
+
+_CONSTANT: dict[type[Operation], bool] = {}
+
+
+def constant_of(value: Value) -> Attribute | None:
+    """The attribute that `value` is known to be: its defining operation is a constant of the value's type."""
+    if type(value) is not OpResult:
+        return None
+    op = value.op
+    cls = type(op)
+    known = _CONSTANT.get(cls)
+    if known is None:
+        known = _CONSTANT[cls] = ConstantLike in getattr(getattr(cls, "definition", None), "traits", ())
+    if not known:
+        return None
+    attribute = op.properties.get("value")
+    return attribute if getattr(attribute, "type", None) is value.type else None
+
+
+class Pattern:
+    """One rewrite. `root` is the operation class, or a base of several, that it starts from; None for any."""
+
+    root: ClassVar[type[Operation] | None] = None
+    benefit: int = 1  # patterns of greater benefit are tried first
+
+    def match_and_rewrite(self, op: Any, rewriter: PatternRewriter) -> bool:
+        """Change the IR through `rewriter` and return True, or change nothing and return False."""
+        raise NotImplementedError
+
+    @property
+    def label(self) -> str:
+        """The pattern's name, with file and line, for messages."""
+        return f"{type(self).__name__} ({_place(type(self))})"
+
+
+def _place(thing: Any) -> str:
+    try:
+        return f"{inspect.getsourcefile(thing)}:{inspect.getsourcelines(thing)[1]}"
+    except (OSError, TypeError):
+        return "?"
+
+
+class FunctionPattern(Pattern):
+    """A pattern that is a function; made by `pattern`."""
+
+    def __init__(self, root: type[Operation] | None, function: Callable[[Any, PatternRewriter], bool], benefit: int):
+        self.root = root  # type: ignore[misc]
+        self.function = function
+        self.benefit = benefit
+
+    def match_and_rewrite(self, op: Any, rewriter: PatternRewriter) -> bool:
+        return self.function(op, rewriter)
+
+    @property
+    def label(self) -> str:
+        return f"{self.function.__name__} ({_place(self.function)})"
+
+
+def pattern(
+    root: type[Operation] | None = None, benefit: int = 1
+) -> Callable[[Callable[[Any, PatternRewriter], bool]], FunctionPattern]:
+    """Decorator: make a function `(op, rewriter) -> bool` a pattern."""
+    return lambda function: FunctionPattern(root, function, benefit)
+
+
+class PatternRewriter(Builder):
+    """All changes that a pattern makes go through here, so that the driver hears of them.
+
+    New operations are inserted before the root and inherit its location."""
+
+    root_op: Operation | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed = False
+
+    @property
+    def location(self) -> Any:
+        """Where new operations come from: the place of the root."""
+        return self.root_op.location if self.root_op is not None else None
+
+    @location.setter
+    def location(self, location: Any) -> None:
+        """The root says it."""
+
+    def start(self, op: Operation) -> None:
+        """Make `op` the root: new operations go before it."""
+        self.root_op, self.block, self.anchor, self.changed = op, op.parent, op, False
+
+    # What a driver overrides
+
+    def touched(self, op: Operation) -> None:
+        """Called for each operation that was inserted or changed."""
+
+    def removed(self, op: Operation) -> None:
+        """Called for each operation that is about to be erased, nested ones too."""
+
+    def lost_use(self, value: Value) -> None:
+        """Called for each value that an operation no longer uses."""
+
+    # What patterns call
+
+    def insert(self, op: O) -> O:
+        super().insert(op)
+        self.changed = True
+        for new in op.walk() if op.regions else (op,):
+            self.touched(new)
+        return op
+
+    def modified(self, op: Operation) -> None:
+        """Say that `op` was changed in place."""
+        self.changed = True
+        self.touched(op)
+
+    def replace(self, op: Operation, by: Operation | Value | Sequence[Value]) -> None:
+        """Give the users of `op` the values `by` and erase it. Raises ValueError, having changed nothing, where the
+        number or the types differ. Replacing an operation by its own results changes nothing."""
+        values = by.results if isinstance(by, Operation) else (by,) if isinstance(by, Value) else tuple(by)
+        if values == op.results:
+            return
+        _check_replacement(op, values)
+        for old, new in zip(op.results, values):
+            self.replace_value(old, new)
+        self.erase(op)
+
+    def replace_value(self, old: Value, new: Value) -> None:
+        """Let every user of `old` use `new`."""
+        if new.hint is None:
+            new.hint = old.hint
+        if old is new or not old.uses:
+            return
+        users = old.users
+        old.replace_all_uses_with(new)
+        for user in users:
+            self.modified(user)
+
+    def erase(self, op: Operation) -> None:
+        """Erase `op`, whose results must be unused, with all nested in it."""
+        _check_unused(op)
+        doomed = list(op.walk()) if op.regions else [op]
+        operands = [value for inner in doomed for value in inner.operands]
+        for inner in doomed:
+            self.removed(inner)
+        op.erase()
+        self.changed = True
+        for value in operands:
+            self.lost_use(value)
+
+    def erase_blocks(self, blocks: Sequence[Block]) -> None:
+        """Erase blocks that nothing outside them uses; they may use each other's values in a circle."""
+        doomed = [op for block in blocks for outer in block.ops for op in outer.walk()]
+        operands = [value for op in doomed for value in op.operands]
+        for op in doomed:
+            self.removed(op)
+            op.operands = op.successors = ()
+        for block in blocks:
+            for op in block.ops:
+                op.erase()
+            assert block.parent is not None
+            block.parent.blocks.remove(block)
+        self.changed = True
+        for value in operands:
+            self.lost_use(value)
+
+    def set_operands(self, op: Operation, operands: Sequence[Value]) -> None:
+        """Change the operands in place."""
+        before = op.operands
+        op.operands = tuple(operands)
+        for value in before:
+            self.lost_use(value)
+        self.modified(op)
+
+    def inline_block(self, block: Block, before: Operation | None, into: Block, arguments: Sequence[Value]) -> None:
+        """Move the operations of `block` in front of `before` in `into` (None: to its end); `arguments` stand for
+        its arguments."""
+        if len(arguments) != len(block.arguments):
+            raise ValueError(f"the block has {len(block.arguments)} arguments, not {len(arguments)}")
+        for argument, value in zip(block.arguments, arguments):
+            self.replace_value(argument, value)
+        for op in block.ops:
+            op.detach()
+            into.insert_before(op, before)
+            self.modified(op)
+
+    def constant(self, value: Attribute, type: Type) -> Value | None:
+        """A new constant before the root; None where no dialect can make it."""
+        op = make_constant(value, type, self.location)
+        return None if op is None else self.insert(op).results[0]
+
+
+def _check_unused(op: Operation) -> None:
+    for result in op.results:
+        for user in result.uses:
+            if not op.is_ancestor_of(user):
+                raise ValueError(f"cannot erase '{op.op_name}': a result is used by '{user.op_name}'")
+
+
+def _check_replacement(op: Operation, values: Sequence[Value]) -> None:
+    if len(values) != len(op.results):
+        raise ValueError(f"cannot replace '{op.op_name}' with {len(op.results)} results by {len(values)} values")
+    for number, (old, new) in enumerate(zip(op.results, values)):
+        if old.type is not new.type:
+            raise ValueError(
+                f"cannot replace result #{number} of '{op.op_name}' of type '{old.type}' by a value of '{new.type}'"
+            )
+
+
+class _ClassInfo:
+    """What the driver does with operations of one class."""
+
+    __slots__ = ("commutative", "fold", "patterns", "removable")
+
+    def __init__(self, cls: type[Operation], patterns: Sequence[Pattern], fold: bool) -> None:
+        traits = getattr(getattr(cls, "definition", None), "traits", ())
+        constant = ConstantLike in traits
+        self.removable = removable_kind(cls)
+        self.fold = fold and not constant and hasattr(cls, "fold")
+        self.commutative = fold and Commutative in traits
+        chosen = [p for p in patterns if p.root is None or issubclass(cls, p.root)]
+        self.patterns = sorted(chosen, key=lambda p: -p.benefit)
+
+
+def fingerprint(root: Operation) -> int:
+    """A hash of everything nested in `root` that does not depend on names: equal IR has equal hashes."""
+    numbers: dict[Any, int] = {}
+    state: list[Any] = []
+    for op in root.walk():
+        for result in op.results:
+            numbers.setdefault(result, len(numbers))
+        for block in (b for region in op.regions for b in region.blocks):
+            for thing in (block, *block.arguments):
+                numbers.setdefault(thing, len(numbers))
+        used = [numbers.setdefault(v, len(numbers)) for v in (*op.operands, *op.successors)]
+        types = [id(r.type) for r in op.results]
+        named = [(k, id(v)) for slot in (op.properties, op.attributes) for k, v in slot.items()]
+        state.append((op.op_name, numbers.get(op.parent, -1), *used, *types, *sorted(named)))
+    return hash(tuple(state))
+
+
+MARGIN = 1_000  # rewrites that are always allowed
+WATCHED = 200  # rewrites looked at closely once there were too many
+
+
+class _Watch:
+    """Ends a rewrite that does not end: too many rewrites are looked at one by one for a state seen before."""
+
+    def __init__(self, root: Operation, operations: int) -> None:
+        self.root = root
+        self.count = 0
+        self.limit = MARGIN + 4 * operations
+        self.final = 64 * self.limit
+        self.history: list[str] = []
+        self.seen: dict[int, int] = {}
+        self.scope = root
+
+    def rewrote(self, pattern: Pattern | None, op: Operation) -> None:
+        """Count one rewrite by `pattern` (None: a fold) that started from `op`."""
+        self.count += 1
+        if self.count > self.limit:
+            self._look("folding" if pattern is None else pattern.label)
+
+    def _look(self, label: str) -> None:
+        self.history.append(label)
+        state = fingerprint(self.root)
+        if state in self.seen:
+            raise self._undone(self.history[self.seen[state] :])
+        self.seen[state] = len(self.history)
+        if self.count > self.final:
+            raise IRError(f"rewriting did not end after {self.count} rewrites", self.root.location, self._often())
+        if len(self.history) >= WATCHED:
+            self.history, self.seen, self.limit = [], {}, 2 * self.limit
+
+    def _undone(self, cycle: list[str]) -> IRError:
+        names = list(dict.fromkeys(cycle))
+        what = " and ".join(names[:2]) + (" undo each other" if len(names) > 1 else " undoes itself")
+        notes = [f"in the cycle: {name}" for name in names]
+        return IRError(f"rewriting does not end: {what}", self.root.location, notes)
+
+    def _often(self) -> list[str]:
+        return [f"lately: {label}" for label in list(dict.fromkeys(reversed(self.history)))[:5]]
+
+
+class GreedyDriver(PatternRewriter):
+    """Applies patterns, folds and removes dead operations until nothing changes. See `rewrite_greedily`."""
+
+    def __init__(self, root: Operation, patterns: Iterable[Pattern], fold: bool = True, strict: bool = False) -> None:
+        super().__init__()
+        self.root = root
+        self.strict = strict
+        self._patterns = list(patterns)
+        self._fold_enabled = fold
+        self._infos: dict[type[Operation], _ClassInfo] = {}
+        self._work: dict[Operation, None] = {}
+        self._effects = Effects()
+
+    def run(self) -> bool:
+        """Whether anything changed."""
+        ops = list(self.root.walk())[1:]
+        self._watch = _Watch(self.root, len(ops))
+        self._work = work = dict.fromkeys(reversed(ops))
+        infos, any_change = self._infos, False
+        while work:
+            op = work.popitem()[0]
+            if op.parent is None:
+                continue
+            info = infos.get(type(op)) or self._info(type(op))
+            if info.removable and self._remove_dead(op, info):
+                any_change = True
+            elif (info.fold or info.commutative) and self._fold(op, info):
+                any_change = True
+                self._watch.rewrote(None, op)
+            elif info.patterns and self._apply(op, info.patterns):
+                any_change = True
+        return any_change
+
+    def _info(self, cls: type[Operation]) -> _ClassInfo:
+        own = getattr(cls, "canonicalization", ()) if self._fold_enabled else ()
+        info = self._infos[cls] = _ClassInfo(cls, [*self._patterns, *own], self._fold_enabled)
+        return info
+
+    # -- what happens to one operation
+
+    def _remove_dead(self, op: Operation, info: _ClassInfo) -> bool:
+        for result in op.results:
+            if result.uses:
+                return False
+        if info.removable == 2 and self._effects.writes(op):
+            return False
+        self.erase(op)
+        return True
+
+    def _fold(self, op: Operation, info: _ClassInfo) -> bool:
+        constants = [constant_of(v) for v in op.operands]
+        if info.commutative and len(constants) == 2 and constants[0] is not None and constants[1] is None:
+            self.set_operands(op, op.operands[::-1])
+            return True
+        if not info.fold:
+            return False
+        folded = op.fold(constants)  # type: ignore[attr-defined]
+        return folded is not None and self._replace_folded(op, folded)
+
+    def _replace_folded(self, op: Operation, folded: Any) -> bool:
+        wanted = list(folded) if isinstance(folded, (list, tuple)) else [folded]
+        if len(wanted) != len(op.results) or any(w is r for w, r in zip(wanted, op.results)):
+            return False
+        made = [self._value_of(w, r, op) for w, r in zip(wanted, op.results)]
+        if any(m is None for m in made):
+            return False
+        self.replace(op, made)  # type: ignore[arg-type]
+        return True
+
+    def _value_of(self, folded: Value | Attribute, result: Value, op: Operation) -> Value | None:
+        if isinstance(folded, Value):
+            return folded
+        self.start(op)
+        return self.constant(folded, result.type)
+
+    def _apply(self, op: Operation, patterns: Sequence[Pattern]) -> bool:
+        for pattern in patterns:
+            self.start(op)
+            if self.strict:
+                applied = self._apply_strictly(pattern, op)
+            else:
+                applied = pattern.match_and_rewrite(op, self)
+            if applied or self.changed:
+                self._watch.rewrote(pattern, op)
+                return True
+        return False
+
+    def _apply_strictly(self, pattern: Pattern, op: Operation) -> bool:
+        from .verifier import verify
+
+        before, location, name = fingerprint(self.root), op.location, op.op_name
+        applied = pattern.match_and_rewrite(op, self)
+        changed = fingerprint(self.root) != before
+        if applied != changed:
+            said = "says that it changed the IR but did not" if applied else "changed the IR but says that it did not"
+            raise IRError(f"pattern {pattern.label} on '{name}' {said}", location)
+        try:
+            verify(self.root)
+        except IRError as error:
+            raise IRError(f"pattern {pattern.label} on '{name}' left illegal IR", location, error.diagnostics) from None
+        return applied
+
+    # -- the worklist
+
+    def touched(self, op: Operation) -> None:
+        self._work[op] = None
+
+    def removed(self, op: Operation) -> None:
+        self._work.pop(op, None)
+
+    def lost_use(self, value: Value) -> None:
+        if len(value.uses) <= 1 and type(value) is OpResult:
+            self._work[value.op] = None
+
+
+def rewrite_greedily(
+    root: Operation, patterns: Iterable[Pattern] = (), *, fold: bool = True, strict: bool = False
+) -> bool:
+    """Apply `patterns` to everything nested in `root` until none applies, folding and removing dead operations as
+    well unless `fold` is false. Returns whether anything changed.
+
+    It always ends: a state that comes again is an IRError that names the patterns that undo each other. With
+    `strict` every application is checked: a pattern that changes IR and denies it, or the reverse, or leaves IR
+    that does not verify, is an IRError."""
+    return GreedyDriver(root, patterns, fold, strict).run()
+

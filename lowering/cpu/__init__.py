@@ -1,0 +1,1 @@
+"""C from loop kernels."""

@@ -1,0 +1,69 @@
+"""Loop kernels as GNU C (gcc 10 or later, clang)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from ...dialects import loop
+from ...ir.attributes import IndexType, Type, VectorType, i1
+from ..c_scalars import EQUALITY, UNARY, Expr
+from ..printer_base import KernelPrinter, function_names, print_source
+from .prelude import PRELUDE
+
+ENTRY = "sw_entry_"
+
+
+class CPrinter(KernelPrinter):
+    """A kernel as a static function, and an entry that takes arrays of pointers and of numbers."""
+
+    prelude = PRELUDE
+    lane = "{0}[{1}]"
+
+    def function(self) -> str:
+        return super().function() + "\n" + self.entry()
+
+    def head(self) -> str:
+        return f"static void {self.name}"
+
+    def pointer(self, element: str, name: str) -> str:
+        return f"{element} *restrict {name}"
+
+    def declare_shared(self, op: loop.Alloc, element: str, name: str, size: int) -> str:
+        return f"static _Thread_local {element} {name}[{size}] __attribute__((aligned(64)));"
+
+    def entry(self) -> str:
+        """`void sw_entry_NAME(buffers, sizes)`: a number that is no index has its bits in a slot of 8 bytes."""
+        arguments = [f"buffers[{i}]" for i in range(len(self.kernel.buffers))]
+        for at, argument in enumerate(self.kernel.scalars):
+            slot = f"sizes[{at}]"
+            plain = isinstance(argument.type, IndexType)
+            arguments.append(slot if plain else f"sw_slot_{self.c.suffix(argument.type)}({slot})")
+        return (
+            f"void {ENTRY}{self.name}(void *const *buffers, const long long *sizes) {{\n"
+            f"    {self.name}({', '.join(arguments)});\n}}\n"
+        )
+
+    def element(self, name: str, type: Type) -> Expr:
+        made = super().element(name, type)
+        masked = isinstance(type, VectorType) and type.element is i1
+        return attrs.evolve(made, text=f"{made.text} != 0", rank=EQUALITY) if masked else made
+
+    def held(self, made: Expr, type: Type) -> Expr:
+        return Expr(f"-({made.text})", UNARY) if type is i1 else made
+
+
+def entry_names(kernels: Sequence[loop.Kernel]) -> list[str]:
+    """The symbols by which a library gives these kernels, in order."""
+    return [ENTRY + name for name in function_names(kernels)]
+
+
+def print_module_source(kernels: Sequence[loop.Kernel]) -> str:
+    """Kernels behind one prelude."""
+    return print_source(kernels, CPrinter, ".c", f"C: {', '.join(k.sym_name for k in kernels)}")
+
+
+def print_kernel(kernel: loop.Kernel) -> str:
+    """One kernel with its prelude."""
+    return print_module_source([kernel])

@@ -1,0 +1,411 @@
+"""Definitions become scalar code: the element of a tensor at a point, inlined into a kernel.
+
+A schedule says which tensors live in buffers (or are computed in some other way) by naming their *sources*.
+`Emitter.element` follows a definition down to these: a map is inlined, a reduction becomes a loop on the spot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from ..dialects import arith, compute, dim, loop
+from ..ir.attributes import Attribute, FloatAttr, FloatType, IntegerAttr, Type, VectorType, i64, index
+from ..ir.builder import Builder
+from ..ir.core import Block, Operation, Value
+from ..ir.dims import Dim, as_dim, product
+
+
+class NotVectorisable(Exception):
+    """The definition cannot be computed for several neighbours at once; the schedule takes single elements."""
+
+
+class Point:
+    """A position in the index space `shape`: one index value an axis, and where known the flat position."""
+
+    def __init__(self, indices: Sequence[Value], shape: Sequence[Dim] = (), flat: Value | None = None) -> None:
+        self._indices: tuple[Value, ...] | None = tuple(indices)
+        self.shape, self.flat = tuple(shape), flat
+
+    @property
+    def indices(self) -> tuple[Value, ...]:
+        assert self._indices is not None
+        return self._indices
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.indices
+
+
+class FlatPoint(Point):
+    """A point known by its flat position; index values are computed, at the start of `block`, when asked for."""
+
+    def __init__(self, emitter: Emitter, flat: Value, shape: Sequence[Dim], block: Block) -> None:
+        super().__init__((), shape, flat)
+        self._indices, self.emitter, self.block = None, emitter, block
+
+    @property
+    def indices(self) -> tuple[Value, ...]:
+        if self._indices is None:
+            assert self.flat is not None
+            builder = Builder(before=self.block.first) if self.block.first else Builder(self.block)
+            self._indices = self.emitter.split(builder, self.flat, self.shape)
+        return self._indices
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (self.flat, "flat")
+
+
+Source = Callable[["Emitter", Point], Value]
+
+
+@attrs.define(eq=False)
+class Lanes:
+    """Vector mode: `width` neighbours along the axis whose index is `base`, computed at once."""
+
+    base: Value
+    width: int
+
+
+class Emitter:
+    """Writes loop IR into a kernel at `builder`. `sources` maps tensors to how their elements are obtained."""
+
+    def __init__(self, kernel: loop.Kernel, sources: dict[Value, Source]) -> None:
+        self.kernel, self.sources = kernel, sources
+        self.builder = Builder(kernel.body)
+        self.scalars: dict[Value, Value] = {}  # scalar arguments of the function -> of the kernel
+        self.lanes: Lanes | None = None
+        self.varying: set[Value] = set()  # index values that depend on the lane
+        self._memo: dict[Block, dict[object, tuple[Value, ...]]] = {}
+        self._constants: dict[object, Value] = {}
+
+    # -- small things
+
+    def create(self, cls: type[Operation], *operands: Value, **attributes: object) -> Value:
+        return self.builder.create(cls, *operands, **attributes).result
+
+    def constant(self, attribute: Attribute) -> Value:
+        """A constant, at the kernel's entry, made once."""
+        return self._at_entry(attribute, lambda b: b.create(arith.Constant, value=attribute).result)
+
+    def number(self, value: int) -> Value:
+        return self.constant(IntegerAttr(value, index))
+
+    def dim(self, expression: Dim | int) -> Value:
+        """The value of a dim expression, as an index."""
+        made = as_dim(expression)
+        if made.is_constant:
+            return self.number(made.value)
+        return self._at_entry(made, lambda b: b.create(dim.ValueOp, value=made).result)
+
+    def _at_entry(self, key: object, make: Callable[[Builder], Value]) -> Value:
+        if key not in self._constants:
+            first = self.kernel.body.first
+            self._constants[key] = make(Builder(before=first) if first else Builder(self.kernel.body))
+            if first is None:
+                self.builder = Builder(self.kernel.body) if self.builder.block is self.kernel.body else self.builder
+        return self._constants[key]
+
+    def add(self, a: Value, b: Value) -> Value:
+        if self._is_number(a, 0):
+            return b
+        return a if self._is_number(b, 0) else self.create(arith.AddI, a, b)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        if self._is_number(a, 1):
+            return b
+        return a if self._is_number(b, 1) else self.create(arith.MulI, a, b)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return a if self._is_number(b, 0) else self.create(arith.SubI, a, b)
+
+    def less(self, a: Value, b: Value) -> Value:
+        return self.create(arith.CmpI, a, b, predicate=IntegerAttr(2, i64))  # slt
+
+    def both(self, a: Value, b: Value) -> Value:
+        return self.create(arith.AndI, a, b)
+
+    def _is_number(self, value: Value, number: int) -> bool:
+        op = value.defining_op
+        return isinstance(op, arith.Constant) and op.get("value") is IntegerAttr(number, index)
+
+    def loop(
+        self, lo: Value | int, hi: Value | int, step: Value | int = 1, *, hint: str = "i", binding: str = "serial",
+        doc: str | None = None,
+    ) -> Scope:  # fmt: skip
+        """A loop whose body the builder moves into: `with emitter.loop(0, n) as i: ...`."""
+        lo, hi, step = (self.number(v) if isinstance(v, int) else v for v in (lo, hi, step))
+        made = self.builder.insert(loop.For.make(lo, hi, step, hint=hint, binding=binding, doc=doc))
+        return Scope(self, made.body, made.index)
+
+    def when(self, condition: Value, reason: str | None = None) -> Scope:
+        made = self.builder.insert(loop.If.make(condition, reason=reason))
+        return Scope(self, made.body, condition)
+
+    def register(self, element: Type, size: int = 1, hint: str = "acc") -> Value:
+        return self.builder.insert(loop.Alloc.make(element, "register", size, hint)).result
+
+    def shared(self, element: Type, size: int, hint: str) -> Value:
+        """Shared memory; allocated at the kernel's entry."""
+        made = loop.Alloc.make(element, "shared", size, hint)
+        first = self.kernel.body.first
+        return (Builder(before=first) if first else Builder(self.kernel.body)).insert(made).result
+
+    def load(self, buffer: Value, at: Value | int, width: int = 1, aligned: bool = False) -> Value:
+        at = self.number(at) if isinstance(at, int) else at
+        return self.create(loop.Load, buffer, at, width=width, aligned=aligned)
+
+    def store(self, value: Value, buffer: Value, at: Value | int, aligned: bool = False) -> None:
+        at = self.number(at) if isinstance(at, int) else at
+        self.builder.create(loop.Store, value, buffer, at, aligned=aligned)
+
+    def offset(self, indices: Sequence[Value], strides: Sequence[Dim | Value]) -> Value:
+        """The sum of index times stride."""
+        total = self.number(0)
+        for position, stride in zip(indices, strides, strict=True):
+            stride = stride if isinstance(stride, Value) else self.dim(stride)
+            total = self.add(total, self.mul(position, stride))
+        return total
+
+    def split(self, builder: Builder, flat: Value, shape: Sequence[Dim]) -> tuple[Value, ...]:
+        """The index on each axis of a flat row-major position."""
+        saved, self.builder = self.builder, builder
+        found: list[Value] = []
+        rest = flat
+        for axis in range(len(shape) - 1, -1, -1):
+            extent = self.dim(shape[axis])
+            if axis == 0:
+                found.append(rest)
+            elif shape[axis].is_constant and shape[axis].value == 1:
+                found.append(self.number(0))
+            else:
+                found.append(self.create(arith.RemUI, rest, extent))
+                rest = self.create(arith.DivUI, rest, extent)
+        self.builder = saved
+        return tuple(reversed(found))
+
+    # -- elements
+
+    def element(self, tensor: Value, point: Point) -> Value:
+        """The element of `tensor` at `point`: a scalar, or in vector mode a vector where it depends on the lane."""
+        key = (tensor, *point.key)
+        found = self.remembered(key)
+        if found is not None:
+            return found[0]
+        if tensor in self.sources:
+            return self.sources[tensor](self, point)
+        op = tensor.defining_op
+        if isinstance(op, compute.Map):
+            made = self.inline(op, point)
+        elif isinstance(op, compute.Reduce):
+            made = self.reduce(op, point)
+        else:
+            raise TypeError(f"no source for {tensor!r}")
+        for result, scalar in zip(op.results, made, strict=True):
+            self.remember((result, *point.key), (scalar,))
+        return made[tensor.index]  # type: ignore[attr-defined]
+
+    def remember(self, key: object, values: tuple[Value, ...]) -> None:
+        self._memo.setdefault(self.builder.block, {})[key] = values
+
+    def remembered(self, key: object) -> tuple[Value, ...] | None:
+        """What was computed for `key` in this block or one around it."""
+        block: Block | None = self.builder.block
+        while block is not None:
+            found = self._memo.get(block, {}).get(key)
+            if found is not None:
+                return found
+            op = block.parent_op
+            block = op.parent if op is not None and op is not self.kernel else None
+        return None
+
+    def inline(self, op: compute.Map | compute.Reduce, point: Point) -> list[Value]:
+        """The scalars that the body of `op` yields at `point`."""
+        arguments = op.body.arguments
+        mapping: dict[Value, Value] = {}
+        if any(not _reads_in_order(user, arguments) for a in arguments for user in a.uses):
+            mapping.update(zip(arguments, point.indices, strict=True))
+        return self.block(op.body, mapping, point)
+
+    def block(self, block: Block, mapping: dict[Value, Value], point: Point | None = None) -> list[Value]:
+        """Copy the scalar operations of a region's block; the values that it yields."""
+        for op in block.ops:
+            if isinstance(op, compute.Yield):
+                return [self._mapped(v, mapping) for v in op.operands]
+            self.step(op, mapping, block, point)
+        raise ValueError("a region without a yield")
+
+    def step(self, op: Operation, mapping: dict[Value, Value], block: Block, point: Point | None = None) -> None:
+        """Copy one scalar operation of a region; `mapping` has its operands and gains its results."""
+        if isinstance(op, (compute.Read, compute.ReadIf)):
+            mapping[op.result] = self._read(op, mapping, block, point)
+        elif isinstance(op, dim.ValueOp):
+            mapping[op.result] = self.dim(op.expression[0])
+        elif isinstance(op, arith.Constant):
+            mapping[op.result] = self.constant(op.get("value"))
+        else:
+            self._copy(op, mapping)
+
+    def _mapped(self, value: Value, mapping: dict[Value, Value]) -> Value:
+        found = mapping.get(value)
+        return found if found is not None else self.scalars[value]
+
+    def _read(
+        self, op: compute.Read | compute.ReadIf, mapping: dict[Value, Value], block: Block, point: Point | None
+    ) -> Value:
+        if point is not None and _reads_in_order(op, block.arguments):
+            at = point
+        else:
+            at = Point([self._mapped(v, mapping) for v in op.indices])
+        if isinstance(op, compute.Read):
+            return self.element(op.source, at)
+        condition = self._mapped(op.condition, mapping)
+        if self.lanes is not None:
+            raise NotVectorisable
+        kept = self.register(op.result.type, hint="part")
+        self.store(self.zero(op.result.type), kept, 0)
+        with self.when(condition):
+            self.store(self.element(op.source, at), kept, 0)
+        return self.load(kept, 0)
+
+    def zero(self, type: Type) -> Value:
+        return self.constant(_zero(type))
+
+    def _copy(self, op: Operation, mapping: dict[Value, Value]) -> None:
+        operands = [self._mapped(v, mapping) for v in op.operands]
+        types = [r.type for r in op.results]
+        if any(v in self.varying for v in operands):
+            if any(t is not index for t in types):
+                raise NotVectorisable
+        elif any(isinstance(v.type, VectorType) for v in operands):
+            assert self.lanes is not None
+            width = self.lanes.width
+            operands = [v if isinstance(v.type, VectorType) else self.splat(v, width) for v in operands]
+            types = [VectorType((width,), t) for t in types]
+        made = type(op)(operands, types, op.properties, op.attributes, location=op.location)
+        self.builder.insert(made)
+        for old, new in zip(op.results, made.results, strict=True):
+            new.hint = old.hint
+            mapping[old] = new
+        if any(v in self.varying for v in operands):
+            self.varying.update(made.results)
+
+    def splat(self, value: Value, width: int) -> Value:
+        if value.type is index:
+            raise NotVectorisable
+        return self.create(loop.Splat, value, width=width)
+
+    # -- reductions
+
+    def reduce(self, op: compute.Reduce, point: Point) -> list[Value]:
+        """A reduction at one point of its result, as a loop here."""
+        if self.lanes is not None:
+            raise NotVectorisable
+        accumulators = self.accumulators(op)
+        with_indices = list(point.indices)
+        self._reduce_axes(op, accumulators, with_indices, list(op.extents))
+        return [self.load(a, 0) for a in accumulators]
+
+    def accumulators(self, op: compute.Reduce, width: int = 1) -> list[Value]:
+        """Registers that hold the identities of `op`, one a value."""
+        made = []
+        for init, result in zip(op.get("inits").elements, op.results, strict=True):
+            scalar = self.constant(init)
+            value = scalar if width == 1 else self.splat(scalar, width)
+            register = self.register(value.type, 1, result.hint or "acc")
+            self.store(value, register, 0)
+            made.append(register)
+        return made
+
+    def _reduce_axes(
+        self, op: compute.Reduce, accumulators: list[Value], indices: list[Value], extents: list[Dim]
+    ) -> None:
+        if not extents:
+            self.accumulate(op, accumulators, self.inline(op, Point(indices)))
+            return
+        hint = op.body.arguments[len(indices)].hint or "k"
+        with self.loop(0, self.dim(extents[0]), hint=hint, doc=f"reduce over {extents[0]}") as i:
+            self._reduce_axes(op, accumulators, [*indices, i], extents[1:])
+
+    def accumulate(self, op: compute.Reduce, accumulators: Sequence[Value], values: Iterable[Value]) -> None:
+        """accumulators = combiner(accumulators, values)."""
+        old = [self.load(a, 0) for a in accumulators]
+        for register, new in zip(accumulators, self.combine(op, old, list(values)), strict=True):
+            self.store(new, register, 0)
+
+    def combine(self, op: compute.Reduce, left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+        return self.block(op.combiner, dict(zip(op.combiner.arguments, [*left, *right], strict=True)))
+
+
+class Scope:
+    """Inside it the builder writes into `block`."""
+
+    def __init__(self, emitter: Emitter, block: Block, value: Value) -> None:
+        self.emitter, self.block, self.value = emitter, block, value
+
+    def __enter__(self) -> Value:
+        self.saved, self.emitter.builder = self.emitter.builder, Builder(self.block)
+        return self.value
+
+    def __exit__(self, *exc: object) -> None:
+        self.emitter.builder = self.saved
+
+
+def _reads_in_order(op: Operation, arguments: Sequence[Value]) -> bool:
+    """Whether `op` reads a tensor at exactly the region's own indices."""
+    return isinstance(op, compute.Read) and [*op.indices] == [*arguments]
+
+
+def _zero(type: Type) -> Attribute:
+
+    return FloatAttr.of(0.0, type) if isinstance(type, FloatType) else IntegerAttr(0, type)
+
+
+def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The strides, in elements, of a row-major tensor."""
+    return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+@attrs.define(eq=False)
+class BufferSource:
+    """Elements of `tensor` from a kernel's buffer: row-major, or with run-time strides where they are given."""
+
+    buffer: Value
+    shape: tuple[Dim, ...]
+    strides: tuple[Value, ...] | None = None
+    aligned: bool = False
+
+    def __call__(self, emitter: Emitter, point: Point) -> Value:
+        key = (self.buffer, *point.key)
+        found = emitter.remembered(key)
+        if found is None:
+            found = (self._load(emitter, point),)
+            emitter.remember(key, found)
+        return found[0]
+
+    def address(self, emitter: Emitter, point: Point) -> Value:
+        """The flat offset of an element."""
+        if self.strides is None and point.flat is not None and _same_shape(point.shape, self.shape):
+            return point.flat
+        return emitter.offset(point.indices, self.strides or row_major(self.shape))
+
+    def _load(self, emitter: Emitter, point: Point) -> Value:
+        lanes = emitter.lanes
+        if lanes is None:
+            return emitter.load(self.buffer, self.address(emitter, point))
+        if point.flat is lanes.base and self.strides is None and _same_shape(point.shape, self.shape):
+            return emitter.load(self.buffer, point.flat, lanes.width, self.aligned)
+        varying = [i for i in point.indices if i in emitter.varying]
+        if varying and (self.strides is not None or varying != [lanes.base] or point.indices[-1] is not lanes.base):
+            raise NotVectorisable
+        width = lanes.width if varying else 1
+        return emitter.load(self.buffer, self.address(emitter, point), width)
+
+
+def _same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+

@@ -1,0 +1,487 @@
+"""Loop kernels as C text: what CUDA C and C share.
+
+A value that is used once, in its own block, becomes part of its user's expression, a load only where nothing in
+between writes what it reads; every other value becomes a variable named after the IR. All that a target has to say
+of its own stands in its prelude, as helpers and macros named `sw_...` and `SW_...`, of which a source holds those
+that it uses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+
+from ..dialects import loop
+from ..ir.attributes import IndexType, Type, VectorType, i1
+from ..ir.core import Block, BlockArgument, Operation, Value
+from ..ir.diagnostics import IRError
+from .c_scalars import (
+    ADD,
+    ATOM,
+    EQUALITY,
+    MUL,
+    UNARY,
+    CTypes,
+    Expr,
+    Use,
+    helper,
+    integer_literal,
+    predicate,
+    scalar,
+)
+from .index_facts import dim_of, nonnegative, positive
+from .names import Names, comment, identifier
+from .prelude import Prelude
+
+_DIVISIONS = {"divsi": "/", "divui": "/", "floordivsi": "/", "remsi": "%", "remui": "%"}
+LONGEST, FURTHEST = 90, 200  # characters of an inlined expression; operations between it and its user
+TREE = {"add": ("+", ADD), "sub": ("-", ADD), "mul": ("*", MUL)}
+
+
+# ---------------------------------------------------------------- kernels
+
+
+class KernelPrinter:
+    """Prints one kernel; subclasses say what differs between targets."""
+
+    prelude: ClassVar[Prelude]
+    lane = "{0}.v[{1}]"  # element {1} of vector {0}
+    position: ClassVar[dict[str, str]] = {}  # loop.id -> expression; 0 and 1 where it is absent
+
+    def __init__(self, kernel: loop.Kernel, name: str) -> None:
+        self.kernel, self.name = kernel, name
+        self.c = CTypes(kernel.index_bits)
+        self.index = self.c.name(IndexType())
+        self.names = Names([name])
+        self.lines: list[str] = []
+        self.depth = 1
+        self.values: dict[Value, Expr] = {}
+        self.helpers: dict[str, str] = {}
+        self.undeclared: dict[Value, str] = {}  # registers that their first store declares
+        for argument in kernel.body.arguments:
+            self.values[argument] = Expr(self.names.fresh(argument.hint, "a"))
+        self.symbols = {s: self.values[a].text for s, a in kernel.symbol_arguments.items()}
+
+    # -- text
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def remark(self, text: str) -> None:
+        self.line(f"// {comment(text)}")
+
+    def function(self) -> str:
+        """The kernel as a function."""
+        self.block(self.kernel.body)
+        doc = [f"// {comment(line)}\n" for line in (self.kernel.doc or "").splitlines()]
+        return "".join(doc) + self.signature() + " {\n" + "\n".join([*self.lines, "}"]) + "\n"
+
+    def signature(self) -> str:
+        parameters = [self.parameter(a) for a in self.kernel.body.arguments]
+        head = self.head()
+        text = f"{head}({', '.join(parameters)})"
+        if len(text) < 110:
+            return text
+        return f"{head}(\n    " + ",\n    ".join(parameters) + ")"
+
+    def parameter(self, argument: BlockArgument) -> str:
+        name = self.values[argument].text
+        if not isinstance(argument.type, loop.BufferType):
+            return f"{self.c.name(argument.type)} {name}"
+        const = "const " if argument.type.constant else ""
+        return self.pointer(f"{const}{self.c.name(argument.type.scalar)}", name)
+
+    def head(self) -> str:
+        """What stands before the parameters."""
+        raise NotImplementedError
+
+    def pointer(self, element: str, name: str) -> str:
+        """A buffer parameter."""
+        raise NotImplementedError
+
+    def declare_shared(self, op: loop.Alloc, element: str, name: str, size: int) -> str:
+        """The declaration of a shared buffer."""
+        raise NotImplementedError
+
+    def bounds(self, op: loop.For, lo: Expr, step: Expr) -> tuple[str, str]:
+        """Where a loop starts, and how far it goes at a time."""
+        return lo.text, step.text
+
+    # -- statements
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            handler = self.STATEMENTS.get(op.op_name)
+            if handler is not None:
+                handler(self, op)
+            elif len(op.results) == 1:
+                self.expression(op)
+            else:
+                raise op.error("cannot be printed")
+
+    def nested(self, block: Block) -> None:
+        self.names.push()
+        self.depth += 1
+        self.block(block)
+        self.depth -= 1
+        self.names.pop()
+
+    def for_(self, op: loop.For) -> None:
+        lo, hi, step = (self.values[v] for v in op.operands)
+        if op.binding in loop.RESERVED:
+            raise op.error(f"cannot be printed: the binding '{op.binding}' has no form yet")
+        start, stride = self.bounds(op, lo, step)
+        self.names.push()
+        name = self.names.fresh(op.index.hint, "i")
+        self.values[op.index] = Expr(name)
+        dim = dim_of(op.hi)
+        self.remark(op.doc or f"{name} over {hi.text if dim is None else dim}")
+        if op.binding in ("unroll", "vector"):
+            self.line(f"SW_{op.binding.upper()}")
+        advance = f"++{name}" if stride == "1" else f"{name} += {stride}"
+        self.line(f"for ({self.index} {name} = {start}; {name} < {hi.at(ADD)}; {advance}) {{")
+        self.nested(op.body)
+        self.line("}")
+        self.names.pop()
+
+    def if_(self, op: loop.If) -> None:
+        reason = f"  // {comment(op.reason)}" if op.reason else ""
+        self.line(f"if ({self.values[op.condition].text}) {{{reason}")
+        self.nested(op.then.block)
+        if op.otherwise is not None:
+            self.line("} else {")
+            self.nested(op.otherwise.block)
+        self.line("}")
+
+    def alloc(self, op: loop.Alloc) -> None:
+        type = op.buffer.type
+        name = self.names.fresh(op.buffer.hint, "tile" if type.space == "shared" else "acc")
+        self.values[op.buffer] = Expr(name)
+        element = self.c.name(type.scalar)
+        if type.space == "shared":
+            self.line(self.declare_shared(op, element, name, type.size))
+        elif type.size == 1 and _first_stored(op):
+            self.undeclared[op.buffer] = f"{element} "
+        else:
+            self.line(f"{element} {name};" if type.size == 1 else f"{element} {name}[{type.size}];")
+
+    def store(self, op: loop.Store) -> None:
+        value, place = self.values[op.value], self.place(op.buffer, op.index)
+        place = self.undeclared.pop(op.buffer, "") + place
+        if self.by_vector(op.buffer, op.value):
+            self.line(f"{self.access('store', op, op.value)}({self.address(op)}, {value.text});")
+        else:
+            self.line(f"{place} = {value.text};")
+
+    def place(self, buffer: Value, at: Value) -> str:
+        """An element as something to read or assign."""
+        name = self.values[buffer].text
+        single = buffer.type.space == "register" and buffer.type.size == 1  # type: ignore[attr-defined]
+        return name if single else f"{name}[{self.values[at].text}]"
+
+    def address(self, op: Any) -> str:
+        name, at = self.values[op.buffer].text, self.values[op.index]
+        return name if at.text == "0" else f"{name} + {at.at(ADD)}"
+
+    @staticmethod
+    def by_vector(buffer: Value, value: Value) -> bool:
+        """Whether an access moves several elements."""
+        return isinstance(value.type, VectorType) and not isinstance(buffer.type.element, VectorType)  # type: ignore[attr-defined]
+
+    def access(self, what: str, op: Any, value: Value) -> str:
+        return f"sw_{what}{'_aligned' if op.aligned else ''}_{self.c.suffix(value.type)}"
+
+    def barrier(self, op: Operation) -> None:
+        self.line(f"sw_{op.op_name.partition('.')[2]}();")
+
+    def shuffle(self, op: loop.Shuffle) -> None:
+        raise op.error("cannot be printed: the target has no lanes")
+
+    STATEMENTS: ClassVar[dict[str, Callable[[Any, Any], None]]] = {
+        "loop.for": for_, "loop.if": if_, "loop.alloc": alloc, "loop.store": store, "loop.barrier": barrier,
+        "loop.warp_barrier": barrier, "loop.shuffle": lambda self, op: self.shuffle(op),
+    }  # fmt: skip
+
+    # -- expressions
+
+    def expression(self, op: Operation) -> None:
+        result = op.results[0]
+        if not result.uses:
+            return
+        made = self.value(op)
+        if not (self.is_free(op, made) or self.joins_user(op, made)):
+            made = self.variable(result, made)
+        self.values[result] = made
+
+    def variable(self, result: Value, made: Expr) -> Expr:
+        """Emit `type name = expression;`."""
+        op = result.owner
+        source = self.values[op.buffer].text if isinstance(op, loop.Load) else ""
+        name = self.names.fresh(result.hint, f"{source}_value" if source else "v")
+        self.line(f"{self.c.name(result.type)} {name} = {made.text};")
+        return Expr(name)
+
+    def is_free(self, op: Operation, made: Expr) -> bool:
+        """Constants and single names are written out at each use."""
+        return op.op_name == "arith.constant" or (not made.reads and made.text.isidentifier())
+
+    def joins_user(self, op: Operation, made: Expr) -> bool:
+        """Whether the expression may be written where it is used."""
+        uses = op.results[0].uses
+        user = next(iter(uses))
+        if sum(uses.values()) != 1 or user.parent is not op.parent or len(made.text) > LONGEST:
+            return False
+        if isinstance(user, loop.For) and made.reads:
+            return False
+        return not made.reads or not self.changed_between(op, user, made.reads)
+
+    def changed_between(self, op: Operation, user: Operation, reads: frozenset[Value]) -> bool:
+        at, seen = op.next, 0
+        while at is not None and at is not user:
+            seen += 1
+            if seen > FURTHEST or any(_changes(inner, reads) for inner in at.walk()):
+                return True
+            at = at.next
+        return False
+
+    def value(self, op: Operation) -> Expr:
+        handler = self.VALUES.get(op.op_name)
+        if handler is not None:
+            return handler(self, op)
+        if any(isinstance(v.type, VectorType) for v in (*op.operands, *op.results)):
+            return self.vector(op)
+        return self.division(op) or scalar(self.use(op))
+
+    def use(self, op: Operation) -> Use:
+        args = tuple(self.values[v] for v in op.operands)
+        return Use(op, args, tuple(v.type for v in op.operands), op.results[0].type, self.c)
+
+    def division(self, op: Operation) -> Expr | None:
+        """A quotient of sizes as C divides, where nothing is negative and the divisor is not 0."""
+        symbol = _DIVISIONS.get(op.op_name.partition(".")[2])
+        if symbol is None or not isinstance(op.results[0].type, IndexType):
+            return None
+        a, b = op.operands
+        if not (nonnegative(a) and positive(b, op)):
+            return None
+        left, right = self.values[a], self.values[b]
+        return Expr(f"{left.at(MUL)} {symbol} {right.at(UNARY)}", MUL, left.reads | right.reads)
+
+    def load(self, op: loop.Load) -> Expr:
+        reads = frozenset() if op.buffer.type.constant else frozenset((op.buffer,))
+        reads |= self.values[op.index].reads
+        if self.by_vector(op.buffer, op.value):
+            return Expr(f"{self.access('load', op, op.value)}({self.address(op)})", ATOM, reads)
+        return Expr(self.place(op.buffer, op.index), ATOM, reads)
+
+    def id(self, op: loop.Id) -> Expr:
+        return Expr(self.position.get(op.which, "1" if "dim" in op.which else "0"))
+
+    def dim(self, op: Operation) -> Expr:
+        found = dim_of(op.results[0])
+        if found is None:
+            raise op.error("has no dim")
+        return self.tree(found.display_tree())
+
+    def tree(self, tree: tuple[Any, ...]) -> Expr:
+        """A dim as an expression over the kernel's symbols."""
+        kind, *rest = tree
+        if kind == "const":
+            return integer_literal(rest[0])
+        if kind == "sym":
+            if rest[0] not in self.symbols:
+                raise IRError(f"dim symbol '{rest[0]}' is not an argument of kernel '{self.kernel.sym_name}'")
+            return Expr(self.symbols[rest[0]])
+        left, right = map(self.tree, rest)
+        if kind in TREE:
+            symbol, rank = TREE[kind]
+            return Expr(f"{left.at(rank)} {symbol} {right.at(rank + 1)}", rank)
+        return self.dim_call(kind, left, right, rest)
+
+    def dim_call(self, kind: str, left: Expr, right: Expr, trees: Sequence[Any]) -> Expr:
+        simple = trees[1][0] == "const" and trees[1][1] > 0 and _tree_nonnegative(trees[0])
+        if simple and kind == "ceildiv":
+            return Expr(f"({left.at(ADD)} + {trees[1][1] - 1}) / {right.text}", MUL)
+        if simple and kind in ("floordiv", "mod"):
+            return Expr(f"{left.at(MUL)} {'/' if kind == 'floordiv' else '%'} {right.text}", MUL)
+        if kind == "mod":  # what rounding down leaves
+            floor = helper("floordivsi", IndexType(), args=[left, right], c=self.c)
+            return Expr(f"{left.at(ADD)} - {floor.text} * {right.at(UNARY)}", ADD)
+        names = {"floordiv": "floordivsi", "ceildiv": "ceildivsi", "max": "maxsi", "min": "minsi"}
+        return helper(names.get(kind, kind), IndexType(), args=[left, right], c=self.c)
+
+    # -- vectors
+
+    def vector(self, op: Operation) -> Expr:
+        """A call of a helper that computes an operation lane by lane."""
+        use = self.use(op)
+        name = self.vector_helper(op, [v.type for v in op.operands], op.results[0].type)
+        reads = frozenset().union(*(a.reads for a in use.args))
+        return Expr(f"{name}({', '.join(use.plain)})", ATOM, reads)
+
+    def vector_name(self, op: Operation, types: Sequence[Type], result: Type) -> str:
+        """`sw_<op>[_<predicate>]_<types>`: one type where all are the same."""
+        what = op.op_name.partition(".")[2]
+        if op.op_name in ("arith.cmpi", "arith.cmpf"):
+            what += f"_{predicate(op)}"
+            result = types[0]
+        every = [*types, result] if len({*types, result}) > 1 else [result]
+        return "_".join(["sw", what, *map(self.c.suffix, every)])
+
+    def vector_helper(self, op: Operation, types: Sequence[Type], result: Type) -> str:
+        name = self.vector_name(op, types, result)
+        if name not in self.helpers and not self.has_helper(name):
+            self.helpers[name] = self.lanewise(name, op, types, result)
+        return name
+
+    def has_helper(self, name: str) -> bool:
+        """Whether the prelude has its own text for a vector helper."""
+        try:
+            return bool(self.prelude.find(name))
+        except KeyError:
+            return False
+
+    def lanewise(self, name: str, op: Operation, types: Sequence[Type], result: Type) -> str:
+        """A helper that loops over lanes, each by the rule of the scalar op."""
+        width = next(t.shape[0] for t in (*types, result) if isinstance(t, VectorType))
+        letters = "abcdef"[: len(types)]
+        args = tuple(self.element(letter, t) for letter, t in zip(letters, types))
+        made = scalar(Use(op, args, tuple(map(_element, types)), _element(result), self.c))
+        parameters = ", ".join(f"{self.c.name(t)} {letter}" for letter, t in zip(letters, types))
+        return (
+            f"SW_INLINE {self.c.name(result)} {name}({parameters}) {{\n    {self.c.name(result)} r;\n"
+            f"    SW_UNROLL\n    for (int i = 0; i < {width}; ++i) {self.lane.format('r', 'i')} = "
+            f"{self.held(made, _element(result)).text};\n    return r;\n}}\n"
+        )
+
+    def element(self, name: str, type: Type) -> Expr:
+        """Lane i of an operand, as a scalar."""
+        return Expr(self.lane.format(name, "i")) if isinstance(type, VectorType) else Expr(name)
+
+    def held(self, made: Expr, type: Type) -> Expr:
+        """A scalar as a vector holds it."""
+        return made
+
+    def splat(self, op: loop.Splat) -> Expr:
+        value = self.values[op.scalar]
+        return Expr(f"sw_splat_{self.c.suffix(op.vector.type)}({value.text})", ATOM, value.reads)
+
+    def extract(self, op: loop.Extract) -> Expr:
+        value = self.values[op.vector]
+        made = Expr(self.lane.format(value.at(ATOM), op.lane), ATOM, value.reads)
+        return attrs.evolve(made, text=f"{made.text} != 0", rank=EQUALITY) if op.scalar.type is i1 else made
+
+    def insert(self, op: loop.Insert) -> Expr:
+        value, whole = self.values[op.scalar], self.values[op.vector]
+        name = f"sw_insert_{self.c.suffix(op.vector.type)}"
+        return Expr(f"{name}({value.text}, {whole.text}, {op.lane})", ATOM, value.reads | whole.reads)
+
+    def reduce_vector(self, op: loop.ReduceVector) -> Expr:
+        value = self.values[op.vector]
+        name = f"sw_reduce_{op.kind}_{self.c.suffix(op.vector.type)}"
+        if name not in self.helpers:
+            self.helpers[name] = self.halving(name, op)
+        return Expr(f"{name}({value.text})", ATOM, value.reads)
+
+    def halving(self, name: str, op: loop.ReduceVector) -> str:
+        """A helper that combines halves until one element is left."""
+        type, element = op.vector.type, op.scalar.type
+        a, b = Expr(self.lane.format("a", "i")), Expr(self.lane.format("a", "i + half"))
+        combiner = _Combiner(op.kind, op)
+        made = self.held(scalar(Use(combiner, (a, b), (element,) * 2, element, self.c)), element)  # type: ignore[arg-type]
+        return (
+            f"SW_INLINE {self.c.name(element)} {name}({self.c.name(type)} a) {{\n"
+            f"    SW_UNROLL\n    for (int half = {type.shape[0] // 2}; half > 0; half /= 2)\n"
+            f"        for (int i = 0; i < half; ++i) {a.text} = {made.text};\n"
+            f"    return {self.lane.format('a', 0)};\n}}\n"
+        )
+
+    VALUES: ClassVar[dict[str, Callable[[Any, Any], Expr]]] = {
+        "loop.load": load, "loop.id": id, "dim.value": dim, "loop.splat": splat, "loop.extract": extract,
+        "loop.insert": insert, "loop.reduce_vector": reduce_vector,
+    }  # fmt: skip
+
+
+@attrs.frozen
+class _Combiner:
+    """Stands for the `arith` op that a vector is reduced by."""
+
+    kind: str
+    op: Operation
+
+    @property
+    def op_name(self) -> str:
+        return f"arith.{self.kind}"
+
+    def error(self, message: str) -> Exception:
+        return self.op.error(message)
+
+
+def _element(type: Type) -> Type:
+    return type.element if isinstance(type, VectorType) else type
+
+
+def _first_stored(op: loop.Alloc) -> bool:
+    """Whether a store in the same block is the first use of a buffer."""
+    at = op.next
+    while at is not None and not at.regions:
+        if op.buffer in at.operands:
+            return isinstance(at, loop.Store)
+        at = at.next
+    return False
+
+
+def _changes(op: Operation, reads: frozenset[Value]) -> bool:
+    """Whether `op` may write one of these buffers, or let other threads do so."""
+    if isinstance(op, loop.Store):
+        return op.buffer in reads
+    if isinstance(op, (loop.Barrier, loop.WarpBarrier)):
+        return any(b.type.space != "register" for b in reads)  # type: ignore[attr-defined]
+    return not isinstance(op, (loop.For, loop.If)) and op.op_name.startswith("rt.")
+
+
+def _tree_nonnegative(tree: tuple[Any, ...]) -> bool:
+    kind, *rest = tree
+    if kind == "const":
+        return bool(rest[0] >= 0)
+    return kind == "sym" or (kind != "sub" and all(map(_tree_nonnegative, rest)))
+
+
+# ---------------------------------------------------------------- modules
+
+
+def function_names(kernels: Sequence[loop.Kernel]) -> list[str]:
+    """The C names of kernels that are printed together, in order; `sym_name` itself wherever C allows it."""
+    names = Names()
+    return [names.fresh(identifier(k.sym_name, "kernel")) for k in kernels]
+
+
+def print_source(kernels: Sequence[loop.Kernel], printer: type[KernelPrinter], suffix: str, title: str) -> str:
+    """Kernels behind the prelude that they share. With STEPWELL_KERNEL_DUMP set the text is also left there."""
+    printers = [printer(k, name) for k, name in zip(kernels, function_names(kernels))]
+    body = "\n".join([p.function() for p in printers])
+    helpers: dict[str, str] = {}
+    for made in printers:
+        helpers.update(made.helpers)
+    source = f"// {comment(title)}\n\n{printer.prelude.closure(body, helpers)}\n{body}"
+    folder = os.environ.get("STEPWELL_KERNEL_DUMP")
+    if folder:
+        _dump(Path(folder), source, suffix)
+    return source
+
+
+def _dump(folder: Path, source: str, suffix: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / (hashlib.sha256(source.encode()).hexdigest()[:24] + suffix)
+    if not place.exists():
+        part = place.with_suffix(f".{os.getpid()}.part")
+        part.write_text(source, encoding="utf-8")
+        part.replace(place)
+
+
+__all__ = ["KernelPrinter", "Prelude", "function_names", "print_source"]

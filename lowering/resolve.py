@@ -1,0 +1,109 @@
+"""resolve: each group becomes a choice between the variants that accept it, guarded, the generic one last."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..dialects import func, rt
+from ..dialects.operator import Operator
+from ..ir.attributes import ArrayAttr, StringAttr
+from ..ir.builder import Builder
+from ..ir.core import Block, BlockArgument, Operation, Region, Value
+from ..ir.passes import Pass, register_pass
+from .fused import Fused
+from .variants import VARIANTS, Candidate, Variant, candidates
+
+
+@register_pass
+@attrs.define
+class Resolve(Pass):
+    """Give each group an rt.choose. An operator's `variant` attribute forces one; one that does not accept the
+    operator is an error."""
+
+    name = "resolve"
+    target: str = "cpu"
+
+    def run(self, module: Operation) -> None:
+        for group in [op for op in module.walk() if isinstance(op, rt.Group)]:
+            resolve_group(group, self.target)
+
+
+def candidate_of(group: rt.Group | rt.Choose, block: Block, target: str) -> Candidate:
+    """What variants are asked about: the definition of `block`, with the facts of the function around it."""
+    function = group.ancestor(func.FuncOp)
+    assert function is not None
+    fused = Fused(block, group.anchor)
+    pairs = list(zip(fused.inputs, group.operands, strict=False))
+    return Candidate(
+        fused, target, function.facts, tuple(function.symbols), frozenset(v for v, o in pairs if is_external(o)),
+        frozenset(v for v, o in pairs if is_external(memory_of(o))),
+    )  # fmt: skip
+
+
+def is_external(value: Value) -> bool:
+    """Whether a buffer comes from the caller: it may have any strides and any alignment."""
+    return isinstance(value, BlockArgument)
+
+
+def memory_of(value: Value) -> Value:
+    """The buffer whose memory `value` is, through views and copies that may not be needed."""
+    op = value.defining_op
+    while isinstance(op, (rt.View, rt.Contiguous)):
+        value = op.operands[0]
+        op = value.defining_op
+    return value
+
+
+def resolve_group(group: rt.Group, target: str) -> None:
+    candidate = candidate_of(group, group.body, target)
+    chosen = [(v, g) for v in _variants(group, candidate) if (g := v.guard(candidate)) is not None]
+    arms, names, guards = [], [], []
+    for variant, guard in chosen:
+        arms.append(group.regions[0])
+        names.append(StringAttr(variant.name))
+        guards.append(guard.attribute())
+        if guard == rt.Guard():
+            break
+    builder = Builder(before=group)
+    choose = builder.create(
+        rt.Choose, list(group.operands), result_types=[r.type for r in group.results],
+        regions=[_copy(region) for region in arms], anchor=group.get("anchor"), variants=ArrayAttr(tuple(names)),
+        guards=ArrayAttr(tuple(guards)), location=group.location,
+    )  # fmt: skip
+    for old, new in zip(group.results, choose.results, strict=True):
+        new.hint = old.hint
+        old.replace_all_uses_with(new)
+    group.erase()
+
+
+def _copy(region: Region) -> Region:
+    old = region.blocks[0]
+    block = Block([a.type for a in old.arguments], [a.hint for a in old.arguments])
+    mapping: dict[Value, Value] = dict(zip(old.arguments, block.arguments, strict=True))
+    for op in old.ops:
+        block.append(op.clone(mapping))
+    return Region([block])
+
+
+def _variants(group: rt.Group, candidate: Candidate) -> list[Variant]:
+    forced = _forced(group)
+    if forced is None:
+        return candidates(candidate)
+    op, name = forced
+    found = VARIANTS.get(name)
+    if found is None:
+        from ..ir.passes import nearest
+
+        raise op.error(f"asks for variant '{name}', which does not exist{nearest(name, VARIANTS)}")
+    refusal = found.refusal(candidate)
+    if refusal is not None:
+        raise op.error(f"cannot take variant '{name}': {refusal}")
+    last = [v for v in candidates(candidate) if v.guard(candidate) == rt.Guard()][-1:]
+    return [found, *last]
+
+
+def _forced(group: rt.Group) -> tuple[Operation, str] | None:
+    for op in group.body.ops:
+        if isinstance(op, Operator) and isinstance(op.get("variant"), StringAttr):
+            return op, op.get("variant").value
+    return None

@@ -1,0 +1,1 @@
+"""Schedules: functions that turn a definition into kernels."""

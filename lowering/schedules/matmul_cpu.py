@@ -1,0 +1,177 @@
+"""Matrix product on the CPU: a tile of accumulators in vector registers.
+
+Where the right factor is contiguous along columns, vectors run along columns; where both factors are contiguous
+along the depth (a transposed right operand), vectors run along the depth and are summed at the end.
+"""
+
+from __future__ import annotations
+
+from ...dialects import loop
+from ...ir.attributes import FloatType
+from ...ir.core import Value
+from ...ir.dims import as_dim, product
+from ..emit import FlatPoint, NotVectorisable
+from ..fused import Arm, KernelMaker
+from .generic import generic, vectors
+from .matmul import Product, factor, product_form
+from .matmul_cuda import multiply_add, store_result
+
+ROWS = 6  # rows of a tile; with 2 vectors of columns this fills the vector registers
+LANES = 16
+
+
+def matmul_cpu(arm: Arm) -> None:
+    """One kernel; the generic schedule where neither factor is contiguous along a common axis."""
+    found = product_form(arm.fused)
+    assert isinstance(found, Product)
+    m, n, k = found.sizes
+    doc = f"{', '.join(op.op_name for op in arm.fused.operators)}: [{m}, {k}] by [{k}, {n}]"
+    for build in (_by_columns, _by_depth):
+        maker = arm.kernel([found.result], doc=doc)
+        arm.count -= 1
+        try:
+            build(Tiles(maker, found))
+        except NotVectorisable:
+            continue
+        arm.count += 1
+        maker.__exit__(None)
+        return
+    generic(arm)
+
+
+class Tiles:
+    """What both forms share: the loops over batch, rows and columns."""
+
+    def __init__(self, k: KernelMaker, found: Product) -> None:
+        self.k, self.emit, self.found = k, k.emitter, found
+        self.m, self.n, self.depth = found.sizes
+        self.type = found.reduce.result.type.element
+        width = getattr(self.type, "width", 32)
+        self.lanes = LANES * 32 // width
+        arguments = found.reduce.body.arguments
+        self.batch_arguments, (self.i, self.j, self.kk) = arguments[:-3], arguments[-3:]
+
+    def over_batch(self) -> object:
+        total = product(self.found.batch)
+        scope = self.emit.loop(0, self.emit.dim(total), hint="batch", binding="block", doc=f"over {total} matrices")
+        self.batch_flat = scope.value
+        self.batch_block = scope.block
+        return scope
+
+    def indices(self, axis: Value, at: Value, k: Value) -> dict[Value, Value]:
+        """Arguments of the product's body for a factor at (axis, k)."""
+        batch = FlatPoint(self.emit, self.batch_flat, self.found.batch, self.batch_block)
+        if not hasattr(self, "batch"):
+            self.batch = batch.indices if self.found.batch else ()
+        return {**dict(zip(self.batch_arguments, self.batch, strict=True)), axis: at, self.kk: k}
+
+    def left(self, i: Value, k: Value) -> Value:
+        return factor(self.emit, self.found, self.found.left, self.indices(self.i, i, k))
+
+    def right(self, j: Value, k: Value) -> Value:
+        return factor(self.emit, self.found, self.found.right, self.indices(self.j, j, k))
+
+    def result(self, i: Value, j: Value) -> tuple[Value, ...]:
+        self.indices(self.i, i, j)
+        return (*self.batch, i, j)
+
+
+def _by_columns(t: Tiles) -> None:
+    emit, lanes = t.emit, t.lanes
+    with t.over_batch():
+        start = emit.number(0)
+        for vectors_wide in (2, 1, 0):
+            width = vectors_wide * lanes or 1
+            end = emit.dim(t.n // width * width)
+            with emit.loop(start, end, width, hint="j", doc=f"{width} columns of {t.n}") as j:
+                _rows_of_tiles(t, j, vectors_wide)
+            start = end
+
+
+def _rows_of_tiles(t: Tiles, j: Value, vectors_wide: int) -> None:
+    emit = t.emit
+    whole = emit.dim(t.m // ROWS * ROWS)
+    with emit.loop(0, whole, ROWS, hint="i", doc=f"{ROWS} rows of {t.m}") as i:
+        _column_tile(t, i, j, ROWS, vectors_wide)
+    with emit.loop(whole, emit.dim(t.m), hint="i", doc="the rest") as i:
+        _column_tile(t, i, j, 1, vectors_wide)
+
+
+def _column_tile(t: Tiles, i: Value, j: Value, rows: int, vectors_wide: int) -> None:
+    """`rows` by `vectors_wide` vectors (or one column when 0) of the result at (i, j)."""
+    emit = t.emit
+    columns = [emit.add(j, emit.number(v * t.lanes)) for v in range(max(vectors_wide, 1))]
+    lines = [emit.add(i, emit.number(r)) for r in range(rows)]
+    zero = emit.zero(t.type)
+    start = emit.splat(zero, t.lanes) if vectors_wide else zero
+    sums = {(r, c): emit.register(start.type, 1, "sum") for r in range(rows) for c in range(len(columns))}
+    for register in sums.values():
+        emit.store(start, register, 0)
+    with emit.loop(0, emit.dim(t.depth), hint="k", doc=f"along {t.depth}") as k:
+        rights = [_along(t, c, vectors_wide, lambda c=c: t.right(c, k)) for c in columns]
+        for r, line in enumerate(lines):
+            left = t.left(line, k)
+            left = emit.splat(left, t.lanes) if vectors_wide else left
+            for c, right in enumerate(rights):
+                emit.store(multiply_add(emit, left, right, emit.load(sums[r, c], 0)), sums[r, c], 0)
+    for r, line in enumerate(lines):
+        for c, column in enumerate(columns):
+            total = emit.load(sums[r, c], 0)
+            _along(t, column, vectors_wide, lambda: store_result(t.k, t.found, t.result(line, column), total))
+
+
+def _along(t: Tiles, base: Value, vectors_wide: int, make: object) -> Value:
+    """`make()` in vector mode along the axis whose index is `base`."""
+    if not vectors_wide:
+        return make()  # type: ignore[operator, no-any-return]
+    with vectors(t.emit, base, t.lanes):
+        made = make()  # type: ignore[operator]
+    if made is not None and not getattr(made.type, "shape", None):
+        made = t.emit.splat(made, t.lanes)
+    return made  # type: ignore[no-any-return]
+
+
+def _by_depth(t: Tiles) -> None:
+    emit, size = t.emit, 4
+    if not isinstance(t.type, FloatType):
+        raise NotVectorisable
+    with t.over_batch():
+        starts = emit.number(0)
+        for rows in (size, 1):
+            end = emit.dim(t.m // as_dim(rows) * rows)
+            with emit.loop(starts, end, rows, hint="i", doc=f"{rows} rows of {t.m}") as i:
+                column_start = emit.number(0)
+                for columns in (size, 1):
+                    column_end = emit.dim(t.n // as_dim(columns) * columns)
+                    with emit.loop(column_start, column_end, columns, hint="j", doc=f"{columns} columns") as j:
+                        _depth_tile(t, i, j, rows, columns)
+                    column_start = column_end
+            starts = end
+
+
+def _depth_tile(t: Tiles, i: Value, j: Value, rows: int, columns: int) -> None:
+    emit, lanes = t.emit, t.lanes
+    lines = [emit.add(i, emit.number(r)) for r in range(rows)]
+    across = [emit.add(j, emit.number(c)) for c in range(columns)]
+    zero = emit.zero(t.type)
+    cells = [(r, c) for r in range(rows) for c in range(columns)]
+    partial = {cell: emit.register(emit.splat(zero, lanes).type, 1, "partial") for cell in cells}
+    for register in partial.values():
+        emit.store(emit.splat(zero, lanes), register, 0)
+    whole = emit.dim(t.depth // lanes * lanes)
+    with emit.loop(0, whole, lanes, hint="k", doc=f"along {t.depth}, {lanes} at a time") as k:
+        rights = [_along(t, k, 1, lambda c=c: t.right(c, k)) for c in across]
+        for r, line in enumerate(lines):
+            left = _along(t, k, 1, lambda line=line: t.left(line, k))
+            for c, right in enumerate(rights):
+                old = emit.load(partial[r, c], 0)
+                emit.store(multiply_add(emit, left, right, old), partial[r, c], 0)
+    sums = {cell: emit.register(t.type, 1, "sum") for cell in cells}
+    for cell in cells:
+        emit.store(emit.create(loop.ReduceVector, emit.load(partial[cell], 0), kind="addf"), sums[cell], 0)
+    with emit.loop(whole, emit.dim(t.depth), hint="k", doc="the rest") as k:
+        for r, c in cells:
+            product_now = multiply_add(emit, t.left(lines[r], k), t.right(across[c], k), emit.load(sums[r, c], 0))
+            emit.store(product_now, sums[r, c], 0)
+    for r, c in cells:
+        store_result(t.k, t.found, t.result(lines[r], across[c]), emit.load(sums[r, c], 0))

@@ -1,0 +1,163 @@
+"""Matrix product on CUDA: tiles in shared memory, a block of accumulators a thread, any dtype.
+
+Products are accumulated in the type that the definition accumulates in (f32 for half types, i32 for int8).
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ...dialects import arith, loop, math
+from ...ir.attributes import FloatType
+from ...ir.core import Value
+from ...ir.dims import as_dim, ceildiv, dim_min, product
+from ..emit import Emitter, FlatPoint, Point
+from ..fused import Arm, KernelMaker
+from .matmul import Product, factor, innermost, product_form
+
+BLOCKS = 1 << 20
+
+
+@attrs.frozen
+class Tile:
+    """Rows, columns and depth of a block's tile, and rows and columns of a thread's part of it."""
+
+    m: int = 64
+    n: int = 64
+    k: int = 16
+    thread_m: int = 4
+    thread_n: int = 4
+
+    @property
+    def threads(self) -> int:
+        return self.m // self.thread_m * (self.n // self.thread_n)
+
+
+def matmul_cuda(arm: Arm, tile: Tile) -> None:
+    """One kernel: each block takes tiles of the result."""
+    found = product_form(arm.fused)
+    assert isinstance(found, Product)
+    m, n, k = found.sizes
+    tiles = ceildiv(m, as_dim(tile.m)) * ceildiv(n, as_dim(tile.n)) * product(found.batch)
+    doc = f"{', '.join(op.op_name for op in arm.fused.operators)}: [{m}, {k}] by [{k}, {n}]"
+    with arm.kernel([found.result], block=tile.threads, grid=[dim_min(tiles, as_dim(BLOCKS))], doc=doc) as maker:
+        MatmulKernel(maker, found, tile).build()
+
+
+class MatmulKernel:
+    """Builds the body of the kernel."""
+
+    def __init__(self, k: KernelMaker, found: Product, tile: Tile) -> None:
+        self.k, self.emit, self.found, self.tile = k, k.emitter, found, tile
+        self.m, self.n, self.depth = found.sizes
+        self.type = found.reduce.result.type.element
+        self.batch_arguments = found.reduce.body.arguments[:-3]
+        self.i, self.j, self.kk = found.reduce.body.arguments[-3:]
+
+    def build(self) -> None:
+        emit, tile = self.emit, self.tile
+        self.thread = emit.create(loop.Id, which="thread_x")
+        columns = emit.number(tile.n // tile.thread_n)
+        self.row0 = emit.mul(emit.create(arith.DivUI, self.thread, columns), emit.number(tile.thread_m))
+        self.column0 = emit.mul(emit.create(arith.RemUI, self.thread, columns), emit.number(tile.thread_n))
+        self.row0.hint, self.column0.hint = "row0", "column0"
+        self.left = emit.shared(self.type, tile.k * tile.m, "left_tile")
+        self.right = emit.shared(self.type, tile.k * tile.n, "right_tile")
+        space = (*self.found.batch, ceildiv(self.m, as_dim(tile.m)), ceildiv(self.n, as_dim(tile.n)))
+        with emit.loop(0, emit.dim(product(space)), hint="tile", binding="block", doc="tiles of the result") as at:
+            indices = FlatPoint(emit, at, space, emit.builder.block).indices
+            self.batch = indices[:-2]
+            self.m0 = emit.mul(indices[-2], emit.number(tile.m))
+            self.n0 = emit.mul(indices[-1], emit.number(tile.n))
+            self.m0.hint, self.n0.hint = "m0", "n0"
+            self._tile()
+
+    def _tile(self) -> None:
+        emit, tile = self.emit, self.tile
+        size = tile.thread_m * tile.thread_n
+        self.sums = emit.register(self.type, size, "sums")
+        with emit.loop(0, size, hint="s", binding="unroll") as s:
+            emit.store(emit.zero(self.type), self.sums, s)
+        with emit.loop(0, emit.dim(self.depth), tile.k, hint="k0", doc=f"along {self.depth}") as k0:
+            self._fill(self.left, tile.m, self.found.left, self.m0, self.m, k0, self.i)
+            self._fill(self.right, tile.n, self.found.right, self.n0, self.n, k0, self.j)
+            emit.builder.create(loop.Barrier)
+            with emit.loop(0, tile.k, hint="k", binding="unroll") as k:
+                self._multiply(k)
+            emit.builder.create(loop.Barrier)
+        self._store()
+
+    def _fill(self, shared: Value, width: int, value: Value, at0: Value, extent: object, k0: Value, axis: Value) -> None:
+        """Load a tile of one factor, [depth, width]; outside of the matrix it is zero. Neighbouring threads go
+        along the axis on which memory is contiguous."""
+        emit, tile = self.emit, self.tile
+        along_depth = self.kk in innermost(value)
+        step = tile.threads
+        with emit.loop(0, tile.k * width // step, hint="part", binding="unroll", doc="fill a tile") as part:
+            flat = emit.add(self.thread, emit.mul(part, emit.number(step)))
+            inner = emit.number(tile.k if along_depth else width)
+            low, high = emit.create(arith.RemUI, flat, inner), emit.create(arith.DivUI, flat, inner)
+            k, x = (low, high) if along_depth else (high, low)
+            row, depth = emit.add(at0, x), emit.add(k0, k)
+            inside = emit.both(emit.less(row, emit.dim(extent)), emit.less(depth, emit.dim(self.depth)))  # type: ignore[arg-type]
+            place = emit.add(emit.mul(k, emit.number(width)), x)
+            kept = emit.register(self.type, hint="element")
+            emit.store(emit.zero(self.type), kept, 0)
+            with emit.when(inside):
+                indices = {**dict(zip(self.batch_arguments, self.batch, strict=True)), axis: row, self.kk: depth}
+                emit.store(factor(emit, self.found, value, indices), kept, 0)
+            emit.store(emit.load(kept, 0), shared, place)
+
+    def _multiply(self, k: Value) -> None:
+        emit, tile = self.emit, self.tile
+        left = self._part(self.left, k, tile.m, self.row0, tile.thread_m, "left")
+        right = self._part(self.right, k, tile.n, self.column0, tile.thread_n, "right")
+        with emit.loop(0, tile.thread_m, hint="i", binding="unroll") as i:
+            with emit.loop(0, tile.thread_n, hint="j", binding="unroll") as j:
+                place = emit.add(emit.mul(i, emit.number(tile.thread_n)), j)
+                total = multiply_add(emit, emit.load(left, i), emit.load(right, j), emit.load(self.sums, place))
+                emit.store(total, self.sums, place)
+
+    def _part(self, shared: Value, k: Value, width: int, start: Value, count: int, hint: str) -> Value:
+        """This thread's `count` elements of a row of a tile, in registers."""
+        emit = self.emit
+        registers = emit.register(self.type, count, hint)
+        at = emit.add(emit.mul(k, emit.number(width)), start)
+        with emit.loop(0, count, hint="e", binding="unroll") as e:
+            emit.store(emit.load(shared, emit.add(at, e)), registers, e)
+        return registers
+
+    def _store(self) -> None:
+        emit, tile = self.emit, self.tile
+        with emit.loop(0, tile.thread_m, hint="i", binding="unroll", doc="write the result") as i:
+            with emit.loop(0, tile.thread_n, hint="j", binding="unroll") as j:
+                row = emit.add(emit.add(self.m0, self.row0), i)
+                column = emit.add(emit.add(self.n0, self.column0), j)
+                inside = emit.both(emit.less(row, emit.dim(self.m)), emit.less(column, emit.dim(self.n)))
+                with emit.when(inside):
+                    place = emit.add(emit.mul(i, emit.number(tile.thread_n)), j)
+                    store_result(self.k, self.found, (*self.batch, row, column), emit.load(self.sums, place))
+
+
+def multiply_add(emit: Emitter, a: Value, b: Value, c: Value) -> Value:
+    """a * b + c; for floats rounded once."""
+    kind = getattr(c.type, "element", c.type)
+    if isinstance(kind, FloatType):
+        return emit.create(math.Fma, a, b, c)
+    return emit.create(arith.AddI, emit.create(arith.MulI, a, b), c)
+
+
+def store_result(k: KernelMaker, found: Product, indices: tuple[Value, ...], total: Value) -> None:
+    """Write the result at `indices`, where the reduction gave `total`."""
+    from ..emit import row_major
+
+    emit = k.emitter
+    point = Point(indices, found.result.type.dims)
+    scalar = total
+    if found.result is not found.reduce.result:
+        emit.sources[found.reduce.result] = lambda e, p: total
+        scalar = emit.inline(found.result.defining_op, point)[found.result.index]  # type: ignore[arg-type, attr-defined]
+    width = getattr(total.type, "shape", (1,))[0]
+    if width > 1 and not getattr(scalar.type, "shape", None):
+        scalar = emit.splat(scalar, width)
+    k.store(found.result, scalar, emit.offset(indices, row_major(found.result.type.dims)))

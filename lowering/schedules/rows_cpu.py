@@ -1,0 +1,105 @@
+"""Rows on the CPU: one row after the other, its elements in vectors, each reduction in a vector of partials."""
+
+from __future__ import annotations
+
+from ...dialects import compute, loop
+from ...ir.attributes import VectorType
+from ...ir.core import Value
+from ..emit import Emitter, FlatPoint, NotVectorisable, Point
+from ..fused import Arm, KernelMaker
+from .generic import lanes_for, vectors
+from .rows import Rows, row_form
+
+from ...ir.dims import product
+
+
+def rows_cpu(arm: Arm) -> None:
+    """One kernel for the whole definition."""
+    rows = row_form(arm.fused)
+    assert isinstance(rows, Rows)
+    written = [v for v in rows.stages if v in arm.fused.outputs]
+    width = min(lanes_for(arm, v) for v in rows.stages)
+    name = ", ".join(op.op_name for op in arm.fused.operators)
+    for lanes in (width, 1):  # single elements where the definition does not vectorise (it uses the index itself)
+        maker = arm.kernel(written, doc=f"{name}: rows of {rows.length}")
+        arm.count -= 1
+        try:
+            _kernel(maker, rows, lanes)
+        except NotVectorisable:
+            continue
+        arm.count += 1
+        maker.__exit__(None)
+        return
+
+
+def _kernel(k: KernelMaker, rows: Rows, width: int) -> None:
+    emit = k.emitter
+    total = product(rows.shape)
+    with emit.loop(0, emit.dim(total), hint="row", binding="block", doc=f"over {total} rows") as row:
+        point = FlatPoint(emit, row, rows.shape, emit.builder.block)
+        base = emit.mul(row, emit.dim(rows.length))
+        for value in rows.stages:
+            _stage(k, rows, value, point, base, width)
+
+
+def _stage(k: KernelMaker, rows: Rows, value: Value, row: Point, base: Value, width: int) -> None:
+    op, emit = value.defining_op, k.emitter
+    written = value in k.outputs
+    if isinstance(op, compute.Reduce):
+        if value.index == 0:  # type: ignore[attr-defined]
+            _reduce(emit, op, rows, row, width)
+        scalar = emit.element(value, row)
+    elif rows.is_row(value):
+        if written:
+            _row(k, rows, value, row, base, width)
+        return
+    else:
+        extra = [emit.number(0)] * (value.type.rank - len(rows.shape))
+        scalar = emit.inline(op, Point([*row.indices, *extra]))[value.index]  # type: ignore[arg-type, attr-defined]
+        emit.sources[value] = lambda e, p, scalar=scalar: scalar
+    if written:
+        k.store(value, scalar, row.flat)
+
+
+def _reduce(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width: int) -> None:
+    """Partials in vectors, then the rest of the row, then the lanes in order."""
+    whole = emit.dim(rows.length // width * width) if width > 1 else emit.number(0)
+    hint = op.body.arguments[-1].hint or "j"
+    partials: list[Value] = []
+    if width > 1:
+        partials = emit.accumulators(op, width)
+        doc = f"reduce over {rows.length}, {width} at a time"
+        with emit.loop(0, whole, width, hint=hint, doc=doc) as j, vectors(emit, j, width):
+            values = emit.inline(op, Point([*row.indices, j]))
+            emit.accumulate(op, partials, [_as_vector(emit, v, width) for v in values])
+    accumulators = emit.accumulators(op)
+    for lane in range(width if partials else 0):
+        vectors_now = [emit.load(p, 0) for p in partials]
+        emit.accumulate(op, accumulators, [emit.create(loop.Extract, v, lane=lane) for v in vectors_now])
+    with emit.loop(whole, emit.dim(rows.length), hint=hint, doc="the rest" if width > 1 else None) as j:
+        emit.accumulate(op, accumulators, emit.inline(op, Point([*row.indices, j])))
+    for result, register in zip(op.results, accumulators, strict=True):
+        scalar = emit.load(register, 0)
+        emit.sources[result] = lambda e, p, scalar=scalar: scalar
+
+
+def _as_vector(emit: Emitter, value: Value, width: int) -> Value:
+    return value if isinstance(value.type, VectorType) else emit.splat(value, width)
+
+
+def _row(k: KernelMaker, rows: Rows, value: Value, row: Point, base: Value, width: int) -> None:
+    emit, op = k.emitter, value.defining_op
+    assert isinstance(op, compute.Map)
+    whole = emit.dim(rows.length // width * width) if width > 1 else emit.number(0)
+    hint = op.body.arguments[-1].hint or "j"
+
+    def body(j: Value, lanes: int) -> None:
+        element = emit.inline(op, Point([*row.indices, j]))[value.index]  # type: ignore[attr-defined]
+        k.store(value, element if lanes == 1 else _as_vector(emit, element, lanes), emit.add(base, j))
+
+    if width > 1:
+        doc = f"over {rows.length}, {width} at a time"
+        with emit.loop(0, whole, width, hint=hint, doc=doc) as j, vectors(emit, j, width):
+            body(j, width)
+    with emit.loop(whole, emit.dim(rows.length), hint=hint, doc="the rest" if width > 1 else None) as j:
+        body(j, 1)

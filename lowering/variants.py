@@ -1,0 +1,201 @@
+"""Variants: ways to implement a group, each with what it accepts, when it is worth taking, and its schedule.
+
+    @variant("my_rows", target="cuda", operators=("nn.softmax",), dtypes=(f16, f32), prefer="n <= 4096")
+    def my_rows(arm: Arm) -> None: ...
+
+`accepts` is legality: the verifier holds every choice to it, also a forced one (`{variant = "my_rows"}` on the
+operator). `prefer` is a fact about the function's dims that becomes a guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from ..dialects.rt import Guard
+from ..ir.attributes import TensorType, Type
+from ..ir.core import Value
+from ..ir.dims import Relation, parse_facts, product
+from ..ir.facts import Facts, Truth
+from .fused import Arm, Fused
+from .schedules.generic import generic
+from .schedules.matmul import Product, product_form
+from .schedules.matmul_cpu import matmul_cpu
+from .schedules.matmul_cuda import Tile, matmul_cuda
+from .schedules.rows import Rows, row_form
+from .schedules.rows_cpu import rows_cpu
+from .schedules.rows_cuda import WARP, RowShape, capacity, rows_cuda, vector_width
+
+INT32 = (1 << 31) - 1
+
+
+@attrs.define(eq=False)
+class Candidate:
+    """A group for which variants are looked at."""
+
+    fused: Fused
+    target: str
+    facts: Facts
+    symbols: tuple[str, ...]
+    external: frozenset[Value]  # inputs that are arguments of the function: any strides
+    unaligned: frozenset[Value]  # inputs whose memory is an argument's: any alignment
+
+    @property
+    def tensors(self) -> list[Value]:
+        return [v for v in (*self.fused.inputs, *self.fused.outputs) if isinstance(v.type, TensorType)]
+
+
+Accepts = Callable[[Candidate], "str | None"]  # None, or why not
+Prefers = Callable[[Candidate], Sequence[Relation]]
+
+
+@attrs.frozen(eq=False)
+class Variant:
+    """One way to implement groups of a target; see the module's text. `contiguous`: inputs must be row-major;
+    `aligned`: they must start on 64 bytes. Those are guards where the function's arguments come in."""
+
+    name: str
+    target: str
+    schedule: Callable[[Arm], None]
+    accepts: Accepts = lambda candidate: None
+    prefer: Prefers = lambda candidate: ()
+    operators: tuple[str, ...] | None = None
+    dtypes: tuple[Type, ...] | None = None
+    index_bits: int = 64
+    contiguous: bool = True
+    aligned: bool = False
+    rank: int = 0
+
+    def refusal(self, candidate: Candidate) -> str | None:
+        """Why this variant cannot implement the group; None when it can."""
+        anchor = candidate.fused.anchor
+        if self.target != candidate.target:
+            return f"it is for target '{self.target}', not '{candidate.target}'"
+        if self.operators is not None and (anchor is None or anchor.op_name not in self.operators):
+            return f"it implements {' or '.join(self.operators)}"
+        if self.dtypes is not None:
+            for value in anchor.operands if anchor is not None else candidate.tensors:
+                if isinstance(value.type, TensorType) and value.type.element not in self.dtypes:
+                    names = ", ".join(map(str, self.dtypes))
+                    return f"it accepts {names} only, but {_name(value)} is {value.type.element}"
+        return self.accepts(candidate)
+
+    def guard(self, candidate: Candidate) -> Guard | None:
+        """What is left to test at run time; None where it is known never to hold."""
+        wanted = list(self.prefer(candidate))
+        if self.index_bits == 32:
+            wanted += [product(v.type.dims) <= INT32 for v in candidate.tensors]
+        open_facts = []
+        for relation in dict.fromkeys(wanted):
+            truth = candidate.facts.prove(relation)
+            if truth is Truth.NO:
+                return None
+            if truth is Truth.UNKNOWN:
+                open_facts.append(relation)
+        tensors = [(n, v) for n, v in enumerate(candidate.fused.inputs) if isinstance(v.type, TensorType)]
+        strided = tuple(n for n, v in tensors if v in candidate.external and v.type.rank)
+        unaligned = tuple(n for n, v in tensors if v in candidate.unaligned)
+        return Guard(tuple(open_facts), strided if self.contiguous else (), unaligned if self.aligned else ())
+
+
+def _name(value: Value) -> str:
+    return f"operand %{value.hint}" if value.hint else "an operand"
+
+
+VARIANTS: dict[str, Variant] = {}
+
+
+def register(variant: Variant) -> Variant:
+    if variant.name in VARIANTS:
+        raise ValueError(f"variant '{variant.name}' is registered already")
+    VARIANTS[variant.name] = variant
+    return variant
+
+
+def variant(
+    name: str, *, target: str, operators: Sequence[str | type] | None = None, dtypes: Sequence[Type] | None = None,
+    prefer: str = "", accepts: Accepts = lambda candidate: None, rank: int = 100, index_bits: int = 64,
+    contiguous: bool = True, aligned: bool = False,
+) -> Callable[[Callable[[Arm], None]], Callable[[Arm], None]]:  # fmt: skip
+    """Register a schedule function as a variant. `prefer` is a list of facts, `n <= 4096, n % 8 == 0`, over
+    symbols of the function; where the function lacks a symbol the variant is not taken."""
+    facts = tuple(parse_facts(prefer)) if prefer else ()
+
+    def check(candidate: Candidate) -> str | None:
+        missing = [s for f in facts for s in f.symbols if s not in candidate.symbols]
+        return f"the function has no dim '{missing[0]}'" if missing else accepts(candidate)
+
+    def add(schedule: Callable[[Arm], None]) -> Callable[[Arm], None]:
+        names = None if operators is None else tuple(o if isinstance(o, str) else o.name for o in operators)  # type: ignore[attr-defined]
+        kinds = None if dtypes is None else tuple(dtypes)
+        register(Variant(
+            name, target, schedule, check, lambda candidate: facts, names, kinds, index_bits, contiguous, aligned, rank,
+        ))  # fmt: skip
+        return schedule
+
+    return add
+
+
+# ---------------------------------------------------------------- the built-in ones
+
+
+def _is_rows(candidate: Candidate) -> str | None:
+    found = row_form(candidate.fused)
+    return found if isinstance(found, str) else None
+
+
+def _is_product(candidate: Candidate) -> str | None:
+    found = product_form(candidate.fused)
+    return found if isinstance(found, str) else None
+
+
+def _rows(candidate: Candidate) -> Rows:
+    found = row_form(candidate.fused)
+    assert isinstance(found, Rows)
+    return found
+
+
+def _width(candidate: Candidate, rows: Rows) -> int:
+    arm = Arm(candidate.fused, candidate.target, "", candidate.symbols, candidate.facts, None, None, {})  # type: ignore[arg-type]
+    return vector_width(arm, rows)
+
+
+def _row_variants(name: str, shape: RowShape, rank: int) -> None:
+    """Two variants of a way to spread rows: row lengths that are a multiple of the vector, and all others."""
+
+    def fits(candidate: Candidate, divisible: bool) -> list[Relation]:
+        rows = _rows(candidate)
+        width = _width(candidate, rows)
+        wanted = [rows.length <= capacity(shape, width)] if shape.chunks else []
+        return [*wanted, (rows.length % width).eq(0)] if divisible and width > 1 else wanted
+
+    for suffix, peeled in (("", False), ("_peeled", True)):
+        register(Variant(
+            name + suffix, "cuda", lambda arm, peeled=peeled: rows_cuda(arm, shape, peeled), _is_rows,
+            lambda candidate, divisible=not peeled: fits(candidate, divisible), index_bits=32, aligned=True,
+            rank=rank - peeled,
+        ))  # fmt: skip
+
+
+_row_variants("rows_warp", RowShape(WARP, 4, rows_per_block=8), 60)
+_row_variants("rows_block", RowShape(512, 4), 50)
+_row_variants("rows_long", RowShape(512, 0), 40)
+register(Variant(
+    "matmul_tiles", "cuda", lambda arm: matmul_cuda(arm, Tile()), _is_product, index_bits=32, rank=60,
+))  # fmt: skip
+register(Variant("elements", "cuda", generic, index_bits=32, rank=10))
+register(Variant("generic", "cuda", generic, contiguous=False, rank=0))
+register(Variant("rows_cpu", "cpu", rows_cpu, _is_rows, rank=60))
+register(Variant("matmul_cpu", "cpu", matmul_cpu, _is_product, rank=70))
+register(Variant("elements_cpu", "cpu", generic, rank=10))
+register(Variant("generic_cpu", "cpu", generic, contiguous=False, rank=0))
+
+
+def candidates(candidate: Candidate) -> list[Variant]:
+    """The variants that accept a group, best rank first; the last takes everything."""
+    found = [v for v in VARIANTS.values() if v.refusal(candidate) is None]
+    return sorted(found, key=lambda v: -v.rank)
+
+
+__all__ = ["INT32", "VARIANTS", "Candidate", "Variant", "candidates", "register", "variant"]

@@ -1,0 +1,247 @@
+"""`stepwell.compile`: from text, a file or a module to a function on arrays. One compile serves every shape."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from ..dialects import func, load_all, loop, rt
+from ..dialects.signature import Signature
+from ..ir.core import Operation
+from ..ir.diagnostics import IRError
+from ..ir.parser import parse_file, parse_module
+from ..ir.passes import PassManager
+from ..ir.verifier import verify
+from ..lowering import load_passes
+from .arrays import Arrays, arrays_of
+
+TARGETS = ("cuda", "cpu", "reference")
+LOWERING = "fuse,resolve{{target={target}}},schedule,simplify-loops,cse,plan"
+
+
+@attrs.define
+class Stats:
+    """What compiling and calling cost. `compilations` counts how often code was generated: once for a function,
+    whatever the sizes it is called with."""
+
+    compilations: int = 0
+    kernels: int = 0
+    seconds: float = 0.0
+    calls: int = 0
+
+
+def default_target() -> str:
+    """`cuda` where a device is usable, else `cpu`."""
+    from . import cuda
+
+    return "cuda" if cuda.available() else "cpu"
+
+
+def front_text(amp: str | None = None) -> str:
+    """The passes over operators that every target begins with, as text."""
+    low = f"amp{{dtype={amp}}}," if amp else ""
+    return f"canonicalize,cse,assert-shapes,{low}canonicalize,cse"
+
+
+def pipeline_text(target: str, amp: str | None = None) -> str:
+    """The default pipeline of a target, as text."""
+    return f"{front_text(amp)},{LOWERING.format(target=target)}"
+
+
+def load_source(source: Any) -> Operation:
+    """The module of a text, a path (a `Path`, or a string that ends in .mlir) or a module, verified.
+
+    Raises IRError, and OSError for a file that cannot be read."""
+    load_all()
+    load_passes()
+    if isinstance(source, Operation):
+        module = source.clone()
+    elif isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source and source.endswith(".mlir")):
+        module = parse_file(str(source))
+    else:
+        module = parse_module(source)
+    verify(module)
+    return module
+
+
+def entry_of(module: Operation, name: str | None = None) -> func.FuncOp:
+    """The function to run: `name`, or the first public one."""
+    functions = [op for op in module.body.ops if isinstance(op, func.FuncOp) and not op.is_declaration]
+    if name is not None:
+        for op in functions:
+            if op.sym_name == name:
+                return op
+        from ..ir.passes import nearest
+
+        known = [op.sym_name for op in functions]
+        raise IRError(f"no function @{name}{nearest(name, known)}; the module has {', '.join(map(str, known)) or 'none'}")
+    public = [op for op in functions if op.sym_visibility in (None, "public")]
+    if not public:
+        raise IRError("the module has no function to run; define one with func.func")
+    return public[0]
+
+
+def compile(
+    source: Any, target: str | None = None, *, entry: str | None = None, amp: str | None = None,
+    arch: str | None = None, progress: Callable[[str, int, int], None] | None = None,
+) -> Function:  # fmt: skip
+    """Compile a function of a module; the result takes and returns NumPy, CuPy or PyTorch arrays of any sizes.
+
+    `source`: IR text, a path, or a module. `target`: cuda, cpu or reference (default: the best one here).
+    `entry`: the function's name (default: the first public one). `amp`: f16 or bf16, run what may run low in it.
+    `arch`: of the GPU, sm_90a (default: that of the current device). A lowered module runs as it stands.
+    Raises IRError for anything wrong with the source, ValueError for an unknown target."""
+    target = target or default_target()
+    if target not in TARGETS:
+        raise ValueError(f"unknown target '{target}'; there are {', '.join(TARGETS)}")
+    module = load_source(source)
+    return Function(module, entry_of(module, entry).sym_name, target, amp, arch, progress)
+
+
+def lower(module: Operation, target: str, amp: str | None = None) -> Operation:
+    """Run the default pipeline, in place, on a module that is not lowered yet."""
+    PassManager.parse(pipeline_text(target, amp)).run(module)
+    return module
+
+
+def is_lowered(module: Operation) -> bool:
+    """Whether the module holds a plan: kernels, launches or buffers."""
+    return any(isinstance(op, (loop.Kernel, rt.Launch, rt.Empty, rt.View)) for op in module.walk())
+
+
+def kernels_of(module: Operation) -> list[loop.Kernel]:
+    return [op for op in module.walk() if isinstance(op, loop.Kernel)]
+
+
+class Function:
+    """A compiled function. Call it with arrays and scalars in the order of its signature."""
+
+    def __init__(
+        self, module: Operation, entry: str, target: str, amp: str | None, arch: str | None,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> None:  # fmt: skip
+        self.stats = Stats()
+        self.target = self.used_target = target
+        self.signature = Signature.of(entry_of(module, entry))
+        started = time.perf_counter()
+        lowered = is_lowered(module)
+        if lowered and amp:
+            raise IRError("the module is lowered already: mixed precision comes before lowering")
+        if not lowered:
+            PassManager.parse(front_text(amp)).run(module)
+        self.source = None if lowered else module.clone()  # operators, after mixed precision: what is to be computed
+        if target == "cpu" and not _compiler_found():
+            self.used_target = "reference"
+        if self.used_target == "reference":
+            self._prepare_reference(module, entry)
+        else:
+            if not lowered:
+                PassManager.parse(LOWERING.format(target=target)).run(module)
+            self._prepare_kernels(module, entry, arch, progress)
+        self.stats.compilations += 1
+        self.stats.seconds = time.perf_counter() - started
+
+    def _prepare_reference(self, module: Operation, entry: str) -> None:
+        from .reference import Reference
+
+        if self.source is None:
+            raise IRError("the module is lowered to kernels, which the reference does not run; give it the source file")
+        self.module = module
+        function = entry_of(module, entry)
+        self.arrays: Arrays = arrays_of("cpu")
+        self.executor: Any = Reference(function)
+        self.executor.symbols = function.symbols
+
+    def _prepare_kernels(
+        self, module: Operation, entry: str, arch: str | None, progress: Callable[[str, int, int], None] | None
+    ) -> None:
+        from .executor import Executor
+
+        self.module = module
+        verify(module)
+        function = entry_of(self.module, entry)
+        kernels = kernels_of(self.module)
+        for kernel in kernels:
+            if kernel.target not in (None, self.target):
+                raise kernel.error(f"was lowered for target '{kernel.target}', not '{self.target}'")
+        self.stats.kernels = len(kernels)
+        self.arrays = arrays_of(self.target)
+        runners = self.arrays.build(kernels, arch, progress)
+        self.executor = Executor(function, self.arrays, runners, {k.sym_name: k for k in kernels})
+
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+        """Run on arrays and Python scalars. `out`: an array (or a sequence, None for those to be made) that takes
+        the results. Raises IRError for an argument that does not fit the signature, before anything is launched."""
+        buffers, kind = self._accept(arguments)
+        symbols = self._bind(buffers)
+        given = self._outputs(out, symbols)
+        results = self.executor.run(symbols, buffers, {n: b for n, (b, _) in given.items()})
+        self.stats.calls += 1
+        made = [self._give(n, r, given, kind) for n, r in enumerate(results)]
+        return made[0] if len(made) == 1 else tuple(made) if made else None
+
+    def bind(self, *arguments: Any) -> dict[str, int]:
+        """The value that each symbol would have in a call."""
+        return dict(zip(self.executor.symbols, self._bind(self._accept(arguments)[0]), strict=True))
+
+    def _accept(self, arguments: Sequence[Any]) -> tuple[list[Any], str]:
+        parameters = self.signature.parameters
+        if len(arguments) != len(parameters):
+            names = ", ".join(f"%{p.name}" for p in parameters)
+            raise IRError(
+                f"the function takes {len(parameters)} arguments ({names}), but {len(arguments)} were given",
+                self.signature.location,
+            )
+        kinds = {self.arrays.kind(a) for a in arguments} - {None}
+        buffers = [self.arrays.accept(a, p) for a, p in zip(arguments, parameters, strict=True)]
+        return buffers, "torch" if "torch" in kinds else "native"
+
+    def _bind(self, buffers: Sequence[Any]) -> tuple[int, ...]:
+        return self.signature.bind([getattr(b, "shape", b) for b in buffers])
+
+    def _outputs(self, out: Any, symbols: tuple[int, ...]) -> dict[int, tuple[Any, Any]]:
+        """Result number -> (a buffer that kernels may write, what the caller gave)."""
+        if out is None:
+            return {}
+        given = list(out) if isinstance(out, (list, tuple)) else [out]
+        types = self.signature.results
+        if len(given) != len(types):
+            raise IRError(f"out= has {len(given)} arrays, but the function has {len(types)} results")
+        values = dict(zip(self.executor.symbols, symbols, strict=True))
+        made = {}
+        for n, (array, type) in enumerate(zip(given, types, strict=True)):
+            if array is not None:
+                shape = tuple(d.evaluate(values) for d in type.dims)
+                made[n] = (self.arrays.accept_output(array, type, shape, n), array)
+        return made
+
+    def _give(self, number: int, result: Any, given: dict[int, tuple[Any, Any]], kind: str) -> Any:
+        if number in given:
+            buffer, array = given[number]
+            if result is not buffer or buffer is None:
+                self.arrays.copy_into(array, result)
+            return array
+        return self.arrays.give(result, kind)
+
+
+_WARNED = False
+
+
+def _compiler_found() -> bool:
+    global _WARNED
+    from . import cpu
+
+    if cpu.available():
+        return True
+    if not _WARNED:
+        _WARNED = True
+        warnings.warn("no C compiler found ($CC, gcc, clang, cc): the reference runs instead, slowly", stacklevel=4)
+    return False
+
+
+__all__ = ["Function", "Stats", "compile", "default_target", "entry_of", "load_source", "lower"]

@@ -1,0 +1,139 @@
+"""The `stepwell` command. Exit status: 0 when everything held, 1 for an error in the input, 2 when nothing was
+compared."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ..ir.diagnostics import IRError
+
+MAIN_HELP = """examples:
+  stepwell run docs/examples/softmax.mlir --dim m=1000 --dim n=777 --check
+  stepwell run docs/examples/transformer_block.mlir --dim s=17,1,128 --check
+  stepwell emit docs/examples/layer_norm.mlir --target cuda --arch sm_90a
+  stepwell opt docs/examples/mlp.mlir --pipeline='canonicalize,amp{dtype=f16},fuse'
+  stepwell ops nn.softmax"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with exit status 1 for a wrong command line, and the nearest option named."""
+
+    def error(self, message: str) -> NoReturn:
+        for word in message.split():
+            near = difflib.get_close_matches(word.split("=")[0], self._option_string_actions, 1)
+            if word.startswith("-") and near:
+                message += f"; did you mean {near[0]}?"
+        self.exit(1, f"{self.prog}: error: {message}\nsee {self.prog} --help\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`; the exit status."""
+    try:
+        options = build_parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return guarded(options)
+
+
+def opt_main(argv: Sequence[str] | None = None) -> int:
+    """The command `stepwell-opt`: `stepwell opt`."""
+    return main(["opt", *(sys.argv[1:] if argv is None else argv)])
+
+
+def guarded(options: argparse.Namespace) -> int:
+    """Run a command; errors of the input become one screen and status 1, never a traceback."""
+    try:
+        return int(options.command(options))
+    except IRError as error:
+        show_error(error, options)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        print(f"error: {error.filename or ''}: {error.strerror or error}".replace(": :", ":"), file=sys.stderr)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if os.environ.get("STEPWELL_TRACEBACK"):
+            raise
+        kind = type(error).__name__
+        print(f"internal error: {kind}: {error}\nThis is a fault of stepwell, please report it; "
+              "STEPWELL_TRACEBACK=1 shows where it happened.", file=sys.stderr)  # fmt: skip
+    return 1
+
+
+def show_error(error: IRError, options: argparse.Namespace, limit: int = 20) -> None:
+    """Print diagnostics to stderr, as text or as JSON lines."""
+    if getattr(options, "diagnostics", "text") == "json":
+        for diagnostic in error.diagnostics:
+            print(diagnostic.as_json(), file=sys.stderr)
+        return
+    for diagnostic in error.diagnostics[:limit]:
+        print(diagnostic.render(), file=sys.stderr)
+    if len(error.diagnostics) > limit:
+        print(f"... and {len(error.diagnostics) - limit} more", file=sys.stderr)
+
+
+def load_extensions(names: Sequence[str]) -> None:
+    """Import dialects, passes and variants of the user's own (`--load`), and those of installed packages."""
+    import importlib
+    import importlib.util
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="stepwell.dialects"):
+        point.load()
+    for name in names:
+        try:
+            if name.endswith(".py"):
+                spec = importlib.util.spec_from_file_location(os.path.basename(name)[:-3], name)
+                assert spec is not None and spec.loader is not None
+                spec.loader.exec_module(importlib.util.module_from_spec(spec))
+            else:
+                importlib.import_module(name)
+        except OSError:
+            raise
+        except Exception as error:
+            raise IRError(f"--load {name}: {type(error).__name__}: {error}") from error
+
+
+def setup(options: argparse.Namespace) -> None:
+    """Register everything that text may name."""
+    from ..dialects import load_all
+    from ..lowering import load_passes
+
+    load_all()
+    load_passes()
+    load_extensions(options.load)
+
+
+def build_parser() -> Parser:
+    """All commands and their options."""
+    from .. import __version__
+    from . import commands
+
+    parser = Parser(
+        prog="stepwell", description="Tensor programs with symbolic sizes: one compile serves every shape.",
+        epilog=MAIN_HELP, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"stepwell {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in (commands.add_run, commands.add_opt, commands.add_emit, commands.add_ops):
+        add(subparsers)
+    return parser
+
+
+def add_common(parser: Any) -> None:
+    """Options of every command."""
+    parser.add_argument("--load", action="append", default=[], metavar="FILE.py|MODULE",
+                        help="import dialects, passes or variants of your own first (repeatable)")  # fmt: skip
+    parser.add_argument("--diagnostics", choices=("text", "json"), default="text", help="how errors are printed")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
