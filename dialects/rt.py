@@ -94,6 +94,14 @@ class Guard:
     def __hash__(self) -> int:
         return hash(str(self.attribute()))
 
+    def implied_by(self, other: Guard) -> bool:
+        """Whether this guard holds wherever `other` does."""
+        return (
+            set(self.facts) <= set(other.facts)
+            and set(self.contiguous) <= set(other.contiguous)
+            and set(self.aligned) <= set(other.aligned)
+        )
+
     @staticmethod
     def of(op: Choose, arm: int) -> Guard:
         """The guard of one arm."""

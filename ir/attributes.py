@@ -270,7 +270,7 @@ class MemRefType(Type):
         for extra in (self.layout, self.space):
             if extra is not None:
                 yield ", "
-                yield extra
+                yield str(extra.value) if isinstance(extra, IntegerAttr) and extra.type is i64 else extra
         yield ">"
 
 
@@ -454,10 +454,10 @@ class DenseArrayAttr(Attribute):
         yield "array<"
         yield self.element
         if self.values:
-            yield ": " + ", ".join(self._text(v) for v in self.values)
+            yield ": " + ", ".join(self._element_text(v) for v in self.values)
         yield ">"
 
-    def _text(self, value: int) -> str:
+    def _element_text(self, value: int) -> str:
         if isinstance(self.element, FloatType):
             return float_text(value, self.element.name)
         return ("true" if value else "false") if self.element is i1 else str(value)
@@ -475,7 +475,7 @@ class DenseAttr(Attribute):
     def parts(self) -> Iterator[str | Attribute]:
         yield "dense<"
         shape = [d.value if isinstance(d, Dim) else d for d in self.type.shape]  # type: ignore[attr-defined]
-        texts = [self._text(v) for v in self.values]
+        texts = [self._element_text(v) for v in self.values]
         if isinstance(self.type.element, ComplexType):  # type: ignore[attr-defined]
             texts = [f"({a},{b})" for a, b in zip(texts[::2], texts[1::2], strict=True)]
         if self.splat:
@@ -485,7 +485,7 @@ class DenseAttr(Attribute):
         yield "> : "
         yield self.type
 
-    def _text(self, value: Any) -> str:
+    def _element_text(self, value: Any) -> str:
         element = self.type.element  # type: ignore[attr-defined]
         element = element.element if isinstance(element, ComplexType) else element
         if isinstance(element, FloatType):

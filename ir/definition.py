@@ -173,6 +173,13 @@ class AttributeField(_Field):
         return None if self.default is None else to_attribute(self.default)
 
 
+def without_defaults(
+    properties: Mapping[str, Attribute], fields: Mapping[str, AttributeField]
+) -> dict[str, Attribute]:
+    """`properties` less those at their default: an absent one means the same, and text in custom form omits it."""
+    return {n: a for n, a in properties.items() if n not in fields or a is not fields[n].default_attribute}
+
+
 def operand(constraint: Constraint = AnyType, *, variadic: bool = False, optional: bool = False, doc: str = "") -> Any:
     return OperandField(constraint, variadic, optional, doc)
 

@@ -12,7 +12,7 @@ from .attributes import (
     Attribute, DictAttr, FunctionType, Location, StringAttr, SymbolRefAttr, Type, unknown,
 )  # fmt: skip
 from .core import Block, Operation, Region, Value
-from .definition import set_results
+from .definition import set_results, without_defaults
 from .diagnostics import IRError
 from .dims import Dim, DimError, parse_facts
 from .lexer import Tok, inner_tokens
@@ -442,6 +442,7 @@ class ItemParser:
         rest = {n: to_attribute(a) for n, a in (attributes or {}).items()}
         own.update((n, a) for n, a in rest.items() if n in inherent)
         rest = {n: a for n, a in rest.items() if n not in inherent}
+        own = without_defaults(own, inherent)
         op = self.cls(operands, result_types or (), own, rest, regions, successors, self._location)
         if result_types is None and self.cls.definition.results:
             set_results(op, op.infer_types())  # type: ignore[attr-defined]

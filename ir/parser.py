@@ -18,6 +18,7 @@ from typing import Any
 from .attribute_parser import Scope, loc_text
 from .attributes import Attribute, DictAttr, FunctionType, Location, Type
 from .core import Block, Operation, Region, UnregisteredOp, Value
+from .definition import without_defaults
 from .diagnostics import Diagnostic, IRError, Source, remember_source
 from .dims import parse_dim
 from .item_parser import ItemParser, Region_
@@ -111,7 +112,7 @@ class _Builder:
         self.dialects = ["builtin"]
         self.classes: dict[str, type[Operation]] = {}
         self.signatures: dict[str, FunctionType] = {}
-        self.dictionaries: dict[tuple[Any, str], Any] = {}
+        self.dictionaries: dict[Any, Any] = {}
 
     # -- the whole
 
@@ -222,7 +223,10 @@ class _Builder:
                 operands.append(value)
         elif signature.inputs:
             raise self._count_error((), signature, tail.type.start)
-        properties, attributes = self._attributes(cls, tail)
+        properties: Any = ()
+        attributes: Any = ()
+        if tail.properties is not None or tail.attributes is not None:
+            properties, attributes = self._attributes(cls, tail)
         regions: Any = [self._deferred_region(node) for node in tail.regions] if tail.regions else ()
         successors: Any = [self.block(t.text, t.start) for t in tail.successors] if tail.successors else ()
         location: Any = (self.source, head.start)
@@ -264,34 +268,23 @@ class _Builder:
             )
 
     def _attributes(self, cls: type[Operation], tail: Tail) -> tuple[Any, Any]:
-        """Properties and discardable attributes. Texts that are equal share one dictionary."""
+        """Properties and discardable attributes. Operations with equal texts share one dictionary."""
         given, rest = tail.properties, tail.attributes
-        properties = attributes = _NOTHING
-        if given is not None:
-            properties = self._dictionary(given, 1)
-        if rest is not None:
-            entries = self._dictionary(rest, 0)
-            inherent = cls.definition.attributes
-            if given is None and not inherent.keys().isdisjoint(entries):
-                properties = self._part(cls, rest.text, entries, True)
-            attributes = entries if inherent.keys().isdisjoint(entries) else self._part(cls, rest.text, entries, False)
-        return properties, attributes
-
-    def _part(self, cls: type[Operation], text: str, entries: Any, inherent: bool) -> Any:
-        key = (cls, inherent), text
+        key = cls, given and given.text, rest and rest.text
         found = self.dictionaries.get(key)
         if found is None:
-            names = cls.definition.attributes
-            found = self.dictionaries[key] = {n: a for n, a in entries.items() if (n in names) is inherent}
-        return found
+            entries = self._dictionary(rest, 0) if rest is not None else _NOTHING
+            inherent = cls.definition.attributes
+            own = {n: a for n, a in entries.items() if n in inherent} if given is None else self._dictionary(given, 1)
+            found = self.dictionaries[key] = (
+                without_defaults(own, inherent), {n: a for n, a in entries.items() if n not in inherent},
+            )  # fmt: skip
+        return found  # type: ignore[no-any-return]
 
     def _dictionary(self, token: Tok, skip: int) -> Mapping[str, Attribute]:
-        found = self.dictionaries.get((skip, token.text))
-        if found is None:
-            text = token.text[skip : len(token.text) - skip].strip()
-            read: DictAttr = self.read("dictionary", text, token.start + skip)
-            found = self.dictionaries[skip, token.text] = dict(read.entries)
-        return found  # type: ignore[no-any-return]
+        text = token.text[skip : len(token.text) - skip].strip()
+        read: DictAttr = self.read("dictionary", text, token.start + skip)
+        return dict(read.entries)
 
     def location(self, token: Tok) -> Location:
         text = loc_text(token.text)

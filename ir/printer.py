@@ -22,9 +22,10 @@ _MAX_INDENT = 64  # levels; deeper ones would make the text quadratic in the dep
 Work = Generator[Any, None, None]
 
 
-def print_operation(op: Operation, generic: bool = False, locations: bool = False) -> str:
-    """The text of an operation with everything in it, without a newline at its end."""
-    return Printer(generic, locations).text_of(op)
+def print_operation(op: Operation, generic: bool = False, locations: bool = False, hints: bool = True) -> str:
+    """The text of an operation with everything in it, without a newline at its end. Without `hints` its results
+    are numbered."""
+    return Printer(generic, locations).text_of(op, hints)
 
 
 def print_module(module: Operation, generic: bool = False, locations: bool = False) -> str:
@@ -82,12 +83,16 @@ class Printer:
         self._next_argument = 0
         self._pending = False
         self._dialects = ["builtin"]
-        self._dictionaries: dict[int, str] = {}
+        self._dictionaries: dict[Any, str] = {}  # by identity of what the operations hold
+        self._defaults: dict[type[Operation], dict[str, Any]] = {}
         self._levels = 0
 
-    def text_of(self, op: Operation) -> str:
+    def text_of(self, op: Operation, hints: bool = True) -> str:
         for index, result in enumerate(op.results):
-            self._name_result(op, index, result)
+            if hints:
+                self._name_result(op, index, result)
+            else:
+                self._names[result] = f"%0#{index}" if len(op.results) > 1 else "%0"
         self._operation(op)
         stack = [self._regions(op, 0, "")] if self._pending else []
         while stack:
@@ -153,6 +158,18 @@ class Printer:
                         self._name_result(op, index, result)
                 op = op.next
 
+    def _name_entry_arguments(self, op: Operation) -> None:
+        """Name them as entering the regions will: an operation may write them before."""
+        saved = self.used, self.added, self._next_argument
+        for region in op.regions:
+            self.added = []
+            if op.definition.has(IsolatedFromAbove):
+                self.used, self._next_argument = set(), 0
+            for argument in region.blocks[0].arguments if region.blocks else ():
+                self._names[argument] = self._argument_name(argument, True)
+            self.used.difference_update(self.added)
+            self.used, self.added, self._next_argument = saved
+
     def _argument_name(self, argument: BlockArgument, entry: bool) -> str:
         if argument.hint is not None:
             return self._unique("%" + argument.hint)
@@ -206,6 +223,8 @@ class Printer:
         self.out.append(name)
         own = getattr(op, "print_items", None)
         if own is not None:
+            if op.regions:
+                self._name_entry_arguments(op)
             own(self)
         else:
             from .assembly import format_of
@@ -217,8 +236,7 @@ class Printer:
         text = f'"{op.op_name}"({", ".join([names[v] for v in operands])})'
         if op.successors:
             text += f"[{', '.join([self._blocks.get(b, '^unknown') for b in op.successors])}]"
-        if op.properties:
-            text += f" <{self._dictionary(op.properties)}>"
+        text += self._properties(op)
         out = self.out
         if op.regions:
             out.append(text + " (")
@@ -234,6 +252,21 @@ class Printer:
         else:
             outputs = f"({', '.join([texts[v.type] for v in results])})"
         out.append(f"{text} : ({', '.join([texts[v.type] for v in operands])}) -> {outputs}")
+
+    def _properties(self, op: Operation) -> str:
+        """` <{...}>`: the properties, and the defaults of those that are absent."""
+        defaults = self._defaults.get(type(op))
+        if defaults is None:
+            fields = op.definition.attributes.values()
+            defaults = {f.name: f.default_attribute for f in fields if f.default is not None}
+            self._defaults[type(op)] = defaults
+        if not defaults:
+            return f" <{self._dictionary(op.properties)}>" if op.properties else ""
+        key = type(op), id(op.properties)
+        text = self._dictionaries.get(key)
+        if text is None:
+            text = self._dictionaries[key] = f" <{self.entries_text({**defaults, **op.properties}.items())}>"
+        return text
 
     def _dictionary(self, entries: Mapping[str, Attribute]) -> str:
         text = self._dictionaries.get(id(entries))
@@ -253,13 +286,13 @@ class Printer:
         if isolated:
             self.used, self._next_value, self._next_argument = set(), 0, 0
         self._name_region(region)
-        predecessors = _predecessors(region) if len(region.blocks) > 1 else {}
+        predecessors = _predecessors(region)
         self._levels += 1
         inner = indent + "  " if self._levels < _MAX_INDENT else indent
         line = "\n" + inner
         out.append("{")
         for position, block in enumerate(region.blocks):
-            if position or self._needs_label(part, block):
+            if position or self._needs_label(part, block, predecessors):
                 out.append(f"\n{indent}{self._label(block)}{_comment(predecessors, block, position)}")
             op = block.first
             while op is not None:
@@ -276,7 +309,11 @@ class Printer:
             self.used.difference_update(self.added)
         self.used, self.added, self._next_value, self._next_argument = saved
 
-    def _needs_label(self, part: _RegionPart, block: Block) -> bool:
+    def _needs_label(
+        self, part: _RegionPart, block: Block, predecessors: Mapping[Block, list[Block]]
+    ) -> bool:
+        if predecessors.get(block):
+            return True
         if block.first is None and (part.empty_block or len(part.region.blocks) > 1):
             return True
         return part.entry_arguments and bool(block.arguments)
@@ -374,7 +411,10 @@ class Printer:
 
 
 def _predecessors(region: Region) -> dict[Block, list[Block]]:
-    found: dict[Block, list[Block]] = {block: [] for block in region.blocks}
+    found: dict[Block, list[Block]] = {}
+    if len(region.blocks) == 1 and (region.blocks[0].last is None or not region.blocks[0].last.successors):
+        return found
+    found = {block: [] for block in region.blocks}
     for block in region.blocks:
         for successor in block.last.successors if block.last is not None else ():
             if successor in found and block not in found[successor]:

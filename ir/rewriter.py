@@ -50,16 +50,21 @@ def make_constant(value: Attribute, type: Type, location: Location) -> Operation
 _CONSTANT: dict[type[Operation], bool] = {}
 
 
+def is_constant_class(cls: type[Operation] | None) -> bool:
+    """Whether operations of the class are constants."""
+    known = _CONSTANT.get(cls)  # type: ignore[arg-type]
+    if known is None and cls is not None:
+        traits = getattr(getattr(cls, "definition", None), "traits", ())
+        known = _CONSTANT[cls] = ConstantLike in traits
+    return bool(known)
+
+
 def constant_of(value: Value) -> Attribute | None:
     """The attribute that `value` is known to be: its defining operation is a constant of the value's type."""
     if type(value) is not OpResult:
         return None
     op = value.op
-    cls = type(op)
-    known = _CONSTANT.get(cls)
-    if known is None:
-        known = _CONSTANT[cls] = ConstantLike in getattr(getattr(cls, "definition", None), "traits", ())
-    if not known:
+    if not is_constant_class(type(op)):
         return None
     attribute = op.properties.get("value")
     return attribute if getattr(attribute, "type", None) is value.type else None
@@ -74,6 +79,11 @@ class Pattern:
     def match_and_rewrite(self, op: Any, rewriter: PatternRewriter) -> bool:
         """Change the IR through `rewriter` and return True, or change nothing and return False."""
         raise NotImplementedError
+
+    def may_match(self, definers: Sequence[type[Operation] | None], repeated: bool) -> bool:
+        """False where it cannot match an operation whose operands are defined by operations of these classes (None:
+        a block argument) and which uses one value twice, if `repeated`. Asked once for each combination."""
+        return True
 
     @property
     def label(self) -> str:
@@ -124,8 +134,8 @@ class PatternRewriter(Builder):
 
     @property
     def location(self) -> Any:
-        """Where new operations come from: the place of the root."""
-        return self.root_op.location if self.root_op is not None else None
+        """Where new operations come from: the place of the root (which may not be resolved yet)."""
+        return self.root_op._location if self.root_op is not None else None
 
     @location.setter
     def location(self, location: Any) -> None:
@@ -185,12 +195,21 @@ class PatternRewriter(Builder):
     def erase(self, op: Operation) -> None:
         """Erase `op`, whose results must be unused, with all nested in it."""
         _check_unused(op)
-        doomed = list(op.walk()) if op.regions else [op]
-        operands = [value for inner in doomed for value in inner.operands]
-        for inner in doomed:
-            self.removed(inner)
-        op.erase()
+        self.erase_unused(op)
+
+    def erase_unused(self, op: Operation) -> None:
+        """As `erase`, where it is known that the results are unused."""
         self.changed = True
+        if op.regions:
+            operands: Sequence[Value] = [value for inner in op.walk() for value in inner._operands]
+            for inner in op.walk():
+                self.removed(inner)
+            op.erase()
+        else:  # what Operation.erase does, for the common case
+            operands = op._operands
+            self.removed(op)
+            op.detach()
+            op.operands = op.successors = ()
         for value in operands:
             self.lost_use(value)
 
@@ -254,18 +273,27 @@ def _check_replacement(op: Operation, values: Sequence[Value]) -> None:
 
 
 class _ClassInfo:
-    """What the driver does with operations of one class."""
+    """What the driver does with operations of one class. `choices` holds, by the classes that define the operands,
+    whether one is a constant and which patterns may match."""
 
-    __slots__ = ("commutative", "fold", "patterns", "removable")
+    __slots__ = ("choices", "commutative", "fold", "patterns", "removable")
 
     def __init__(self, cls: type[Operation], patterns: Sequence[Pattern], fold: bool) -> None:
         traits = getattr(getattr(cls, "definition", None), "traits", ())
-        constant = ConstantLike in traits
         self.removable = removable_kind(cls)
-        self.fold = fold and not constant and hasattr(cls, "fold")
+        self.fold = fold and not is_constant_class(cls) and hasattr(cls, "fold")
         self.commutative = fold and Commutative in traits
         chosen = [p for p in patterns if p.root is None or issubclass(cls, p.root)]
         self.patterns = sorted(chosen, key=lambda p: -p.benefit)
+        self.choices: dict[Any, tuple[bool, list[Pattern]]] = {}
+
+    def choose(self, key: Any, operands: Sequence[Value]) -> tuple[bool, list[Pattern]]:
+        """Fill in `choices` for a combination that is new."""
+        definers = [type(v.op) if type(v) is OpResult else None for v in operands]
+        repeated = len(set(operands)) < len(operands)
+        chosen = [p for p in self.patterns if p.may_match(definers, repeated)]
+        found = self.choices[key] = any(map(is_constant_class, definers)), chosen
+        return found
 
 
 def fingerprint(root: Operation) -> int:
@@ -343,10 +371,11 @@ class GreedyDriver(PatternRewriter):
 
     def run(self) -> bool:
         """Whether anything changed."""
-        ops = list(self.root.walk())[1:]
+        ops = list(self.root.walk())[:0:-1]
         self._watch = _Watch(self.root, len(ops))
-        self._work = work = dict.fromkeys(reversed(ops))
-        infos, any_change = self._infos, False
+        self._work = work = dict.fromkeys(ops)
+        any_change = self._fold_enabled and self._sweep(ops)
+        infos = self._infos
         while work:
             op = work.popitem()[0]
             if op.parent is None:
@@ -354,10 +383,16 @@ class GreedyDriver(PatternRewriter):
             info = infos.get(type(op)) or self._info(type(op))
             if info.removable and self._remove_dead(op, info):
                 any_change = True
-            elif (info.fold or info.commutative) and self._fold(op, info):
+            elif (info.fold or info.patterns) and self._simplify(op, info):
                 any_change = True
-                self._watch.rewrote(None, op)
-            elif info.patterns and self._apply(op, info.patterns):
+        return any_change
+
+    def _sweep(self, ops: Sequence[Operation]) -> bool:
+        """Remove what is dead already, users before what they use, so that no work is done on it."""
+        infos, any_change = self._infos, False
+        for op in ops:
+            info = infos.get(type(op)) or self._info(type(op))
+            if info.removable and op.parent is not None and self._remove_dead(op, info):
                 any_change = True
         return any_change
 
@@ -372,18 +407,33 @@ class GreedyDriver(PatternRewriter):
         for result in op.results:
             if result.uses:
                 return False
-        if info.removable == 2 and self._effects.writes(op):
+        if not self._fold_enabled or (info.removable == 2 and self._effects.writes(op)):
             return False
-        self.erase(op)
+        self.erase_unused(op)
         return True
 
-    def _fold(self, op: Operation, info: _ClassInfo) -> bool:
-        constants = [constant_of(v) for v in op.operands]
-        if info.commutative and len(constants) == 2 and constants[0] is not None and constants[1] is None:
-            self.set_operands(op, op.operands[::-1])
+    def _simplify(self, op: Operation, info: _ClassInfo) -> bool:
+        """Fold, or else apply the first pattern that matches."""
+        operands = op._operands
+        if len(operands) == 2:
+            a, b = operands
+            key: Any = (type(a.op) if type(a) is OpResult else a is b, type(b.op) if type(b) is OpResult else a is b, a is b)
+        else:
+            key = tuple([type(v.op) if type(v) is OpResult else None for v in operands])
+            if len(operands) > 2:
+                key = key, len(set(operands))
+        constant, patterns = info.choices.get(key) or info.choose(key, operands)
+        if info.fold and self._fold(op, info, constant):
+            self._watch.rewrote(None, op)
             return True
-        if not info.fold:
-            return False
+        return bool(patterns) and self._apply(op, patterns)
+
+    def _fold(self, op: Operation, info: _ClassInfo, constant: bool) -> bool:
+        operands = op._operands
+        constants = [constant_of(v) for v in operands] if constant else [None] * len(operands)
+        if constant and info.commutative and constants[0] is not None and constants[1:] == [None]:
+            self.set_operands(op, operands[::-1])
+            return True
         folded = op.fold(constants)  # type: ignore[attr-defined]
         return folded is not None and self._replace_folded(op, folded)
 

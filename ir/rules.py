@@ -18,7 +18,7 @@ cannot be made.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -27,7 +27,7 @@ from .attributes import Attribute, Type
 from .core import Operation, OpResult, Value
 from .definition import build
 from .registry import Commutative
-from .rewriter import Pattern, PatternRewriter, constant_of
+from .rewriter import Pattern, PatternRewriter, constant_of, is_constant_class
 
 Bindings = dict[str, Value]
 
@@ -62,6 +62,17 @@ class Call:
     arguments: tuple[Any, ...]
     attributes: Mapping[str, Any]
     line: str
+
+    @property
+    def both_orders(self) -> bool:
+        """Whether the operands may stand in either order."""
+        return len(self.arguments) == 2 and Commutative in self.cls.definition.traits
+
+    @property
+    def repeats(self) -> bool:
+        """Whether one variable stands for two operands."""
+        names = [a.name for a in self.arguments if isinstance(a, Var)]
+        return len(set(names)) < len(names)
 
     def __str__(self) -> str:
         return f"{self.cls.name}({', '.join(map(str, self.arguments))})"
@@ -101,17 +112,23 @@ def _matches(pattern: Any, value: Value, bindings: Bindings) -> bool:
 
 
 def _matches_call(pattern: Call, op: Operation, bindings: Bindings) -> bool:
-    arguments, operands = pattern.arguments, op._operands
-    if len(arguments) != len(operands):
+    operands = op.operands
+    if len(pattern.arguments) != len(operands):
         return False
     saved = dict(bindings)
-    if all(_matches(a, v, bindings) for a, v in zip(arguments, operands)):
+    if all(_matches(a, v, bindings) for a, v in zip(pattern.arguments, operands)):
         return True
-    if len(arguments) != 2 or Commutative not in pattern.cls.definition.traits:
+    if not pattern.both_orders:
         return False
     bindings.clear()
     bindings.update(saved)
-    return all(_matches(a, v, bindings) for a, v in zip(arguments, operands[::-1]))
+    return all(_matches(a, v, bindings) for a, v in zip(pattern.arguments, operands[::-1]))
+
+
+def _fits(argument: Any, definer: type[Operation] | None) -> bool:
+    if type(argument) is Const:
+        return is_constant_class(definer)
+    return type(argument) is Var or definer is argument.cls
 
 
 class Rule(Pattern):
@@ -124,6 +141,13 @@ class Rule(Pattern):
     @property
     def label(self) -> str:
         return f"{self.pattern} -> {self.replacement} ({self.pattern.line})"
+
+    def may_match(self, definers: Sequence[type[Operation] | None], repeated: bool) -> bool:
+        arguments = self.pattern.arguments
+        if len(arguments) != len(definers) or (self.pattern.repeats and not repeated):
+            return False
+        orders = [definers, definers[::-1]] if self.pattern.both_orders else [definers]
+        return any(all(map(_fits, arguments, order)) for order in orders)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> bool:
         bindings: Bindings = {}
@@ -152,7 +176,7 @@ class Rule(Pattern):
             return None
         given = {k: v(match) if callable(v) else v for k, v in what.attributes.items()}
         types = [r.type for r in match.op.results] if what is self.replacement else None
-        op = build(what.cls, *arguments, result_types=types, location=match.op.location, **given)
+        op = build(what.cls, *arguments, result_types=types, location=rewriter.location, **given)
         made.append(rewriter.insert(op))
         return op.results[0]
 

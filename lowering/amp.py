@@ -10,7 +10,6 @@ is made again in the low type; an operator stays wide where a constant would ove
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 import attrs
 
@@ -23,14 +22,15 @@ from ..ir.core import Block, Operation, Value
 from ..ir.definition import rebuild
 from ..ir.diagnostics import IRError
 from ..ir.floats import decode_float, encode_float
+from ..ir.passes import Pass
 from ..ir.registry import OPERATIONS
 
 
 @attrs.define
-class Amp:
+class Amp(Pass):
     """Run what may run in low precision in `dtype`; signatures stay. `keep` names operators that stay wide."""
 
-    name: ClassVar[str] = "amp"
+    name = "amp"
     dtype: FloatType = f16
     keep: tuple[str, ...] = ()
 

@@ -10,10 +10,9 @@ from ..ir.attributes import FactsAttr, FileLoc
 from ..ir.builder import Builder
 from ..ir.core import Operation
 from ..ir.facts import Truth
-from ..ir.passes import Pass, register_pass
+from ..ir.passes import Pass
 
 
-@register_pass
 @attrs.define
 class AssertShapes(Pass):
     """Make the checks of dims that have to run explicit."""

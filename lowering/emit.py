@@ -86,6 +86,15 @@ class Emitter:
     def create(self, cls: type[Operation], *operands: Value, **attributes: object) -> Value:
         return self.builder.create(cls, *operands, **attributes).result
 
+    def named(self, hint: str, value: Value) -> Value:
+        """`value`, called `hint` in printed code where it has no name yet."""
+        value.hint = value.hint or hint
+        return value
+
+    def where(self, which: str, hint: str) -> Value:
+        """The position of this thread: `thread_x`, `lane`, `warp`, ..."""
+        return self.named(hint, self.create(loop.Id, which=which))
+
     def constant(self, attribute: Attribute) -> Value:
         """A constant, at the kernel's entry, made once."""
         return self._at_entry(attribute, lambda b: b.create(arith.Constant, value=attribute).result)
@@ -242,7 +251,7 @@ class Emitter:
         if isinstance(op, (compute.Read, compute.ReadIf)):
             mapping[op.result] = self._read(op, mapping, block, point)
         elif isinstance(op, dim.ValueOp):
-            mapping[op.result] = self.dim(op.expression[0])
+            mapping[op.result] = self.dim(op.expression)
         elif isinstance(op, arith.Constant):
             mapping[op.result] = self.constant(op.get("value"))
         else:
@@ -314,7 +323,7 @@ class Emitter:
         for init, result in zip(op.get("inits").elements, op.results, strict=True):
             scalar = self.constant(init)
             value = scalar if width == 1 else self.splat(scalar, width)
-            register = self.register(value.type, 1, result.hint or "acc")
+            register = self.register(value.type, 1, result.hint or combiner_name(op))
             self.store(value, register, 0)
             made.append(register)
         return made
@@ -351,6 +360,24 @@ class Scope:
 
     def __exit__(self, *exc: object) -> None:
         self.emitter.builder = self.saved
+
+
+_NAMES = {"addf": "sum", "addi": "sum", "mulf": "prod", "muli": "prod", "maximumf": "max", "minimumf": "min"}
+
+
+def combiner_name(op: compute.Reduce) -> str:
+    """What a reduction is called in printed code: after the one operation of its combiner."""
+    kind = simple_combiner(op)
+    return _NAMES.get(kind or "", "acc")
+
+
+def simple_combiner(op: compute.Reduce) -> str | None:
+    """`addf` where the combiner is that one `arith` operation on its two arguments, else None."""
+    ops = list(op.combiner.ops)
+    if len(ops) != 2 or {*ops[0].operands} != {*op.combiner.arguments} or ops[1].operands != ops[0].results:
+        return None
+    dialect, _, kind = ops[0].op_name.partition(".")
+    return kind if dialect == "arith" else None
 
 
 def _reads_in_order(op: Operation, arguments: Sequence[Value]) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import attrs
 
-from ..dialects import compute, func, nd, nn, rt
+from ..dialects import compute, func, nd, nd_base, nn, rt
 from ..dialects.operator import Operator, trace
 from ..ir.attributes import StringAttr, TensorType
 from ..ir.builder import Builder
 from ..ir.core import Block, BlockArgument, Operation, Region, Value
-from ..ir.passes import Pass, register_pass
+from ..ir.passes import Pass
 
 MOVEMENT = ("nd.transpose", "nd.broadcast", "nd.cast", "nd.slice")
 
@@ -24,7 +24,6 @@ class Draft:
     reduces: bool
 
 
-@register_pass
 @attrs.define
 class Fuse(Pass):
     """Group operators: elementwise ones join the operator that uses their result, or whose result they use."""
@@ -104,8 +103,8 @@ def _joins(draft: Draft, producer: Operator, op: Operator, own: Draft) -> bool:
         same = len(shape.shape) == len(result.shape) and all(
             a is b for a, b in zip(shape.shape, result.shape, strict=True)
         )
-        return same and not own.reduces and isinstance(op, nd.Elementwise)
-    if isinstance(op, nn.MatMul):  # each element is read many times: computing it each time costs too much
+        return same and not own.reduces and isinstance(op, nd_base.Elementwise)
+    if isinstance(op, nn.Matmul):  # each element is read many times: computing it each time costs too much
         return all(member.op_name in MOVEMENT for member in draft.ops)
     return True
 

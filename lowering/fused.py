@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from ..dialects import compute, loop, rt
+from ..dialects import compute, dim, loop, rt
 from ..dialects.operator import Operator, trace
 from ..ir.attributes import DenseArrayAttr, DimsAttr, SymbolRefAttr, TensorType, i64, index
 from ..ir.builder import Builder
@@ -131,7 +131,7 @@ class KernelMaker:
         suffix = f"_{arm.count}" if arm.count else ""
         arm.count += 1
         self.kernel = loop.Kernel.make(
-            arm.name + suffix, self._arguments(), target=arm.target, block=(block,), grid=tuple(grid),
+            arm.name + suffix, arm.target, self._arguments(), block=(block,), grid=tuple(grid),
             symbols=arm.symbols, index_bits=arm.index_bits, doc=doc or None,
         )  # fmt: skip
         self._connect()
@@ -170,12 +170,27 @@ class KernelMaker:
         arm = self.arm
         arm.kernels.insert(self.kernel)
         reads = [*self.reads, *self.writes]
-        sizes = DimsAttr(tuple(as_dim(s) for s in arm.symbols))
+        symbols = self._prune_symbols()
+        sizes = DimsAttr(tuple(as_dim(s) for s in symbols))
         strided = [self.reads.index(v) for v in self.strided]
         arm.builder.create(
             rt.Launch, [arm.buffers[v] for v in [*reads, *self.scalars]], kernel=SymbolRefAttr((self.kernel.sym_name,)),
-            sizes=sizes if arm.symbols else None, strides=DenseArrayAttr(i64, tuple(strided)) if strided else None,
+            sizes=sizes if symbols else None, strides=DenseArrayAttr(i64, tuple(strided)) if strided else None,
         )  # fmt: skip
+
+    def _prune_symbols(self) -> list[str]:
+        """Take out the arguments of symbols that the kernel does not need; those that are left."""
+        kernel = self.kernel
+        used = set().union(*(g.symbols for g in kernel.launch_grid))
+        for op in kernel.walk():
+            if isinstance(op, dim.ValueOp):
+                used |= op.expression.symbols
+        for position in reversed(range(len(self.arm.symbols))):
+            if self.arm.symbols[position] not in used:
+                kernel.body.erase_argument(len(kernel.buffers) + position)
+        kept = [s for s in self.arm.symbols if s in used]
+        kernel.set("symbols", kept)
+        return kept
 
     def store(self, value: Value, scalar: Value, point_offset: Value, aligned: bool = False) -> None:
         """Write an element of one of `writes`."""

@@ -7,10 +7,9 @@ import attrs
 from ..dialects import dim, func, rt
 from ..ir.builder import Builder
 from ..ir.core import Block, Operation, Value
-from ..ir.passes import Pass, register_pass
+from ..ir.passes import Pass
 
 
-@register_pass
 @attrs.define
 class Plan(Pass):
     """Asserts move to the start, each once; a choice with one arm becomes that arm; unused buffers go."""

@@ -9,12 +9,11 @@ from ..dialects.operator import Operator
 from ..ir.attributes import ArrayAttr, StringAttr
 from ..ir.builder import Builder
 from ..ir.core import Block, BlockArgument, Operation, Region, Value
-from ..ir.passes import Pass, register_pass
+from ..ir.passes import Pass
 from .fused import Fused
 from .variants import VARIANTS, Candidate, Variant, candidates
 
 
-@register_pass
 @attrs.define
 class Resolve(Pass):
     """Give each group an rt.choose. An operator's `variant` attribute forces one; one that does not accept the
@@ -56,18 +55,17 @@ def memory_of(value: Value) -> Value:
 
 def resolve_group(group: rt.Group, target: str) -> None:
     candidate = candidate_of(group, group.body, target)
-    chosen = [(v, g) for v in _variants(group, candidate) if (g := v.guard(candidate)) is not None]
-    arms, names, guards = [], [], []
-    for variant, guard in chosen:
-        arms.append(group.regions[0])
-        names.append(StringAttr(variant.name))
-        guards.append(guard.attribute())
-        if guard == rt.Guard():
-            break
+    chosen: list[tuple[Variant, rt.Guard]] = []
+    for variant in _variants(group, candidate):
+        guard = variant.guard(candidate)
+        if guard is not None and not any(earlier.implied_by(guard) for _, earlier in chosen):
+            chosen.append((variant, guard))
+    names = [StringAttr(variant.name) for variant, _ in chosen]
+    guards = [guard.attribute() for _, guard in chosen]
     builder = Builder(before=group)
     choose = builder.create(
         rt.Choose, list(group.operands), result_types=[r.type for r in group.results],
-        regions=[_copy(region) for region in arms], anchor=group.get("anchor"), variants=ArrayAttr(tuple(names)),
+        regions=[_copy(group.regions[0]) for _ in chosen], anchor=group.get("anchor"), variants=ArrayAttr(tuple(names)),
         guards=ArrayAttr(tuple(guards)), location=group.location,
     )  # fmt: skip
     for old, new in zip(group.results, choose.results, strict=True):
@@ -92,9 +90,9 @@ def _variants(group: rt.Group, candidate: Candidate) -> list[Variant]:
     op, name = forced
     found = VARIANTS.get(name)
     if found is None:
-        from ..ir.passes import nearest
+        from ..ir.pass_options import near
 
-        raise op.error(f"asks for variant '{name}', which does not exist{nearest(name, VARIANTS)}")
+        raise op.error(f"asks for variant '{name}', which does not exist{near(name, VARIANTS)}")
     refusal = found.refusal(candidate)
     if refusal is not None:
         raise op.error(f"cannot take variant '{name}': {refusal}")

@@ -7,13 +7,12 @@ import attrs
 from ..dialects import func, loop, rt
 from ..ir.builder import Builder
 from ..ir.core import Block, Operation, Region, Value
-from ..ir.passes import Pass, register_pass
+from ..ir.passes import Pass
 from .fused import Arm
 from .resolve import candidate_of, is_external
 from .variants import VARIANTS
 
 
-@register_pass
 @attrs.define
 class Schedule(Pass):
     """Turn the operators of each rt.choose arm into loop kernels and launches that write into new buffers."""

@@ -17,7 +17,7 @@ from ..ir.diagnostics import IRError
 from ..ir.parser import parse_file, parse_module
 from ..ir.passes import PassManager
 from ..ir.verifier import verify
-from ..lowering import load_passes
+from ..lowering import load_all as load_passes
 from .arrays import Arrays, arrays_of
 
 TARGETS = ("cuda", "cpu", "reference")
@@ -76,10 +76,10 @@ def entry_of(module: Operation, name: str | None = None) -> func.FuncOp:
         for op in functions:
             if op.sym_name == name:
                 return op
-        from ..ir.passes import nearest
+        from ..ir.pass_options import near
 
         known = [op.sym_name for op in functions]
-        raise IRError(f"no function @{name}{nearest(name, known)}; the module has {', '.join(map(str, known)) or 'none'}")
+        raise IRError(f"no function @{name}{near(name, known)}; the module has {', '.join(map(str, known)) or 'none'}")
     public = [op for op in functions if op.sym_visibility in (None, "public")]
     if not public:
         raise IRError("the module has no function to run; define one with func.func")

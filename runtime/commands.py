@@ -83,17 +83,17 @@ def _parts(text: str, split: bool) -> list[str]:
 
 def _optimise(text: str, name: str, pipeline: str, options: argparse.Namespace) -> str:
     from ..ir.parser import parse_module
-    from ..ir.passes import PassManager
+    from ..ir.passes import PassManager, Timing
     from ..ir.printer import print_operation
     from ..ir.verifier import verify
 
     module = parse_module(text, name, allow_unregistered=options.allow_unregistered_dialect)
     verify(module)
-    manager = PassManager.parse(pipeline)
-    manager.run(
-        module, print_after_all=sys.stderr if options.print_ir_after_all else None,
-        timing=sys.stderr if options.timing else None,
-    )  # fmt: skip
+    timing = Timing()
+    stream = sys.stderr if options.print_ir_after_all else None
+    PassManager.parse(pipeline).run(module, print_after_all=stream, timing=timing)
+    if options.timing:
+        print(timing.report(), file=sys.stderr)
     return print_operation(module, generic=options.print_generic) + "\n"
 
 
@@ -105,9 +105,11 @@ def _list_passes() -> int:
 
 
 def _read(path: str) -> str:
-    from ..ir.parser import read_source
-
-    return sys.stdin.read() if path == "-" else read_source(path)
+    """The text of a file or of standard input; bytes that are not UTF-8 are kept as surrogates (PEP 383)."""
+    if path == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        return file.read()
 
 
 def _write(path: str, text: str) -> None:
@@ -148,7 +150,7 @@ def add_emit(subparsers: Any) -> None:
 
 def emit(options: argparse.Namespace) -> int:
     """Lower and print the kernels of a file."""
-    from ..ir.passes import nearest
+    from ..ir.pass_options import near
     from .api import is_lowered, kernels_of, lower
     from .driver import setup
 
@@ -160,7 +162,7 @@ def emit(options: argparse.Namespace) -> int:
     names = [k.sym_name for k in kernels]
     for name in options.kernel:
         if name not in names:
-            raise IRError(f"no kernel '{name}'{nearest(name, names)}; there are {', '.join(names)}")
+            raise IRError(f"no kernel '{name}'{near(name, names)}; there are {', '.join(names)}")
     chosen = [k for k in kernels if not options.kernel or k.sym_name in options.kernel]
     _write(options.output, _source(chosen, options.target))
     return 0

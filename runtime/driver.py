@@ -105,7 +105,7 @@ def load_extensions(names: Sequence[str]) -> None:
 def setup(options: argparse.Namespace) -> None:
     """Register everything that text may name."""
     from ..dialects import load_all
-    from ..lowering import load_passes
+    from ..lowering import load_all as load_passes
 
     load_all()
     load_passes()

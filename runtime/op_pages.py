@@ -31,9 +31,9 @@ def page(name: str) -> str:
     if name in DIALECTS:
         return "\n\n".join(page(op) for op in sorted(DIALECTS[name].operations))
     if name not in OPERATIONS:
-        from ..ir.passes import nearest
+        from ..ir.pass_options import near
 
-        raise IRError(f"no operation or dialect '{name}'{nearest(name, [*OPERATIONS, *DIALECTS])}; see `stepwell ops`")
+        raise IRError(f"no operation or dialect '{name}'{near(name, [*OPERATIONS, *DIALECTS])}; see `stepwell ops`")
     return "\n".join(_lines(name, OPERATIONS[name]))
 
 

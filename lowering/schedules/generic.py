@@ -132,7 +132,7 @@ def _hint(value: Value, axis: int) -> str:
 def _cpu_vectors(k: KernelMaker, value: Value, indices: list[Value], width: int) -> None:
     emit, shape = k.emitter, value.type.dims
     extent = emit.dim(shape[-1])
-    whole = emit.dim(shape[-1] // width * width)
+    whole = emit.named("whole", emit.dim(shape[-1] // width * width))
 
     def body(i: Value) -> None:
         point = Point([*indices, i], shape)

@@ -90,7 +90,7 @@ def _by_columns(t: Tiles) -> None:
 
 def _rows_of_tiles(t: Tiles, j: Value, vectors_wide: int) -> None:
     emit = t.emit
-    whole = emit.dim(t.m // ROWS * ROWS)
+    whole = emit.named("whole", emit.dim(t.m // ROWS * ROWS))
     with emit.loop(0, whole, ROWS, hint="i", doc=f"{ROWS} rows of {t.m}") as i:
         _column_tile(t, i, j, ROWS, vectors_wide)
     with emit.loop(whole, emit.dim(t.m), hint="i", doc="the rest") as i:
@@ -158,7 +158,7 @@ def _depth_tile(t: Tiles, i: Value, j: Value, rows: int, columns: int) -> None:
     partial = {cell: emit.register(emit.splat(zero, lanes).type, 1, "partial") for cell in cells}
     for register in partial.values():
         emit.store(emit.splat(zero, lanes), register, 0)
-    whole = emit.dim(t.depth // lanes * lanes)
+    whole = emit.named("whole", emit.dim(t.depth // lanes * lanes))
     with emit.loop(0, whole, lanes, hint="k", doc=f"along {t.depth}, {lanes} at a time") as k:
         rights = [_along(t, k, 1, lambda c=c: t.right(c, k)) for c in across]
         for r, line in enumerate(lines):

@@ -56,7 +56,7 @@ class MatmulKernel:
 
     def build(self) -> None:
         emit, tile = self.emit, self.tile
-        self.thread = emit.create(loop.Id, which="thread_x")
+        self.thread = emit.where("thread_x", "thread")
         columns = emit.number(tile.n // tile.thread_n)
         self.row0 = emit.mul(emit.create(arith.DivUI, self.thread, columns), emit.number(tile.thread_m))
         self.column0 = emit.mul(emit.create(arith.RemUI, self.thread, columns), emit.number(tile.thread_n))

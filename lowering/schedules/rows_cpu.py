@@ -5,12 +5,11 @@ from __future__ import annotations
 from ...dialects import compute, loop
 from ...ir.attributes import VectorType
 from ...ir.core import Value
-from ..emit import Emitter, FlatPoint, NotVectorisable, Point
+from ...ir.dims import product
+from ..emit import Emitter, FlatPoint, NotVectorisable, Point, simple_combiner
 from ..fused import Arm, KernelMaker
 from .generic import lanes_for, vectors
 from .rows import Rows, row_form
-
-from ...ir.dims import product
 
 
 def rows_cpu(arm: Arm) -> None:
@@ -63,7 +62,7 @@ def _stage(k: KernelMaker, rows: Rows, value: Value, row: Point, base: Value, wi
 
 def _reduce(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width: int) -> None:
     """Partials in vectors, then the rest of the row, then the lanes in order."""
-    whole = emit.dim(rows.length // width * width) if width > 1 else emit.number(0)
+    whole = emit.named("whole", emit.dim(rows.length // width * width)) if width > 1 else emit.number(0)
     hint = op.body.arguments[-1].hint or "j"
     partials: list[Value] = []
     if width > 1:
@@ -73,14 +72,25 @@ def _reduce(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width: in
             values = emit.inline(op, Point([*row.indices, j]))
             emit.accumulate(op, partials, [_as_vector(emit, v, width) for v in values])
     accumulators = emit.accumulators(op)
-    for lane in range(width if partials else 0):
-        vectors_now = [emit.load(p, 0) for p in partials]
-        emit.accumulate(op, accumulators, [emit.create(loop.Extract, v, lane=lane) for v in vectors_now])
+    if partials:
+        _across_lanes(emit, op, accumulators, [emit.load(p, 0) for p in partials], width)
     with emit.loop(whole, emit.dim(rows.length), hint=hint, doc="the rest" if width > 1 else None) as j:
         emit.accumulate(op, accumulators, emit.inline(op, Point([*row.indices, j])))
     for result, register in zip(op.results, accumulators, strict=True):
         scalar = emit.load(register, 0)
         emit.sources[result] = lambda e, p, scalar=scalar: scalar
+
+
+def _across_lanes(
+    emit: Emitter, op: compute.Reduce, accumulators: list[Value], partials: list[Value], width: int
+) -> None:
+    """Combine the lanes of the partials: halving where the printers know the combiner, else one after the other."""
+    kind = simple_combiner(op)
+    if kind in loop.COMBINERS:
+        emit.accumulate(op, accumulators, [emit.create(loop.ReduceVector, p, kind=kind) for p in partials])
+        return
+    for lane in range(width):
+        emit.accumulate(op, accumulators, [emit.create(loop.Extract, p, lane=lane) for p in partials])
 
 
 def _as_vector(emit: Emitter, value: Value, width: int) -> Value:
@@ -90,7 +100,7 @@ def _as_vector(emit: Emitter, value: Value, width: int) -> Value:
 def _row(k: KernelMaker, rows: Rows, value: Value, row: Point, base: Value, width: int) -> None:
     emit, op = k.emitter, value.defining_op
     assert isinstance(op, compute.Map)
-    whole = emit.dim(rows.length // width * width) if width > 1 else emit.number(0)
+    whole = emit.named("whole", emit.dim(rows.length // width * width)) if width > 1 else emit.number(0)
     hint = op.body.arguments[-1].hint or "j"
 
     def body(j: Value, lanes: int) -> None:

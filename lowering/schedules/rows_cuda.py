@@ -16,7 +16,7 @@ from ...dialects import arith, compute, loop
 from ...ir.attributes import Type
 from ...ir.core import Value
 from ...ir.dims import as_dim, ceildiv, dim_min, product
-from ..emit import BufferSource, Emitter, FlatPoint, Point, Source
+from ..emit import Emitter, FlatPoint, Point, Source, combiner_name
 from ..fused import Arm, KernelMaker
 from .rows import Rows, row_form
 
@@ -73,7 +73,7 @@ class RowKernel:
     def build(self) -> None:
         emit, total = self.emit, product(self.rows.shape)
         per_block = self.shape.rows_per_block
-        self.lane = emit.create(loop.Id, which="lane" if self.shape.threads == WARP else "thread_x")
+        self.lane = emit.where("lane", "lane") if self.shape.threads == WARP else emit.where("thread_x", "thread")
         count = emit.dim(ceildiv(total, as_dim(per_block)))
         hint = "row" if per_block == 1 else "group"
         doc = f"over {total} rows" + (f", {per_block} a block" if per_block > 1 else "")
@@ -83,7 +83,7 @@ class RowKernel:
                 if self.shape.threads > WARP:
                     emit.builder.create(loop.Barrier)  # shared partials are free again
                 return
-            row = emit.add(emit.mul(group, emit.number(per_block)), emit.create(loop.Id, which="warp"))
+            row = emit.add(emit.mul(group, emit.number(per_block)), emit.where("warp", "warp"))
             row.hint = "row"
             with emit.when(emit.less(row, emit.dim(total))):
                 self._row(row)
@@ -104,7 +104,8 @@ class RowKernel:
         """Where the whole vectors of this row begin, and how many there are."""
         emit, width = self.emit, self.width
         if not self.peeled:
-            self.head, self.vectors = emit.number(0), emit.dim(self.rows.length // width)
+            self.head = emit.number(0)
+            self.vectors = emit.named("vectors", emit.dim(self.rows.length // width))
             return
         length, w = emit.dim(self.rows.length), emit.number(width)
         phase = emit.create(arith.RemUI, self.base, w)
@@ -137,15 +138,15 @@ class RowKernel:
             start.hint = "at"
             if chunk_start is not None:
                 chunk_start(start, slot)
-            with emit.loop(0, width, hint="v", binding="unroll") as v:
-                self.position, self.slot = emit.add(start, v), emit.add(slot, v)
+            with emit.loop(0, width, hint="e", binding="unroll") as e:
+                self.position, self.slot = emit.add(start, e), emit.add(slot, e)
                 body()
             if chunk_end is not None:
                 chunk_end(start, slot)
 
         if self.shape.chunks:
             with emit.loop(0, self.shape.chunks, hint="c", binding="unroll", doc="vectors of this thread") as c:
-                number = emit.add(emit.mul(c, emit.number(self.shape.threads)), self.lane)
+                number = emit.named("vector", emit.add(emit.mul(c, emit.number(self.shape.threads)), self.lane))
                 with emit.when(emit.less(number, self.vectors)):
                     chunk(number, emit.mul(c, emit.number(width)))
         else:
@@ -177,7 +178,7 @@ class RowKernel:
 
     def _keep(self, tensor: Value, element: Type) -> None:
         size = self._edge_slot() + (1 if self.peeled else 0)
-        registers = self.emit.register(loop.signless(element), size, f"{tensor.hint or 'row'}_r")
+        registers = self.emit.register(loop.signless(element), size, f"{tensor.hint or 'row'}_kept")
         self.kept[tensor] = registers
         below = self.emit.sources.get(tensor)
         self.emit.sources[tensor] = self._from_registers(registers, below)
@@ -269,7 +270,7 @@ class RowKernel:
         self._each(self._refetch(op.results[0]), self._in_edges(op.results[0], body))
         values = self._across([emit.load(a, 0) for a in accumulators], op)
         for result, scalar in zip(op.results, values, strict=True):
-            scalar.hint = result.hint
+            scalar.hint = result.hint or f"row_{combiner_name(op)}"
             emit.sources[result] = lambda e, p, scalar=scalar: scalar
 
     def _across(self, values: list[Value], op: compute.Reduce) -> list[Value]:
@@ -278,14 +279,17 @@ class RowKernel:
         distance = WARP // 2
         while distance:
             others = [emit.create(loop.Shuffle, v, emit.number(distance), kind="xor") for v in values]
+            for other in others:
+                other.hint = "other"
             values = emit.combine(op, values, others)
             distance //= 2
         return values if self.shape.threads == WARP else self._across_warps(values, op)
 
     def _across_warps(self, values: list[Value], op: compute.Reduce) -> list[Value]:
         emit, warps = self.emit, self.shape.threads // WARP
-        warp, lane = (emit.create(loop.Id, which=w) for w in ("warp", "lane"))
-        parts = [emit.shared(v.type, warps, f"{r.hint or 'part'}_parts") for v, r in zip(values, op.results, strict=True)]
+        warp, lane = emit.where("warp", "warp"), emit.where("lane", "lane")
+        name = combiner_name(op)
+        parts = [emit.shared(v.type, warps, f"{r.hint or name}_parts") for v, r in zip(values, op.results, strict=True)]
         with emit.when(emit.create(arith.CmpI, lane, emit.number(0), predicate=0), "elected"):
             for value, part in zip(values, parts, strict=True):
                 emit.store(value, part, warp)
@@ -337,5 +341,3 @@ def _inputs(value: Value) -> tuple[Value, ...]:
     op = value.defining_op
     return op.operands if op is not None else ()
 
-
-__all__ = ["BufferSource", "RowShape", "capacity", "rows_cuda", "vector_width"]

@@ -1,10 +1,13 @@
-"""Shared by the operator tests: one operator in a function, evaluated."""
+"""Shared by the operator tests: one operator in a function, evaluated; and the corpus of public reports."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-
+import pytest
 from stepwell.dialects import func
 from stepwell.dialects.evaluate import evaluate_function
 from stepwell.dialects.scalar import type_of
@@ -61,3 +64,33 @@ def static(cls: type[Operation], *arrays: Any, **attributes: Any) -> Any:
     """As `apply`, with constant dims."""
     texts = [", ".join(map(str, np.shape(a))) for a in arrays]
     return apply(cls, *arrays, dims=texts, **attributes)
+
+
+# ---------------------------------------------------------------- the corpus
+
+BF16 = ml_dtypes.bfloat16
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "corpus_public.json"
+
+
+def expected_value(case):
+    """The right value of a corpus case, with "nan" and "inf" as floats."""
+    if not CORPUS.exists():
+        pytest.skip("the corpus is not here")
+    found = next(c for c in json.loads(CORPUS.read_text()) if c["id"] == case)
+    return _numbers(found["expected_value"])
+
+
+def _numbers(value):
+    if isinstance(value, list):
+        return [_numbers(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _numbers(v) for k, v in value.items()}
+    return float(value) if value in ("nan", "inf", "-inf") else value
+
+
+def check(actual, expected, tolerance=0.0):
+    np.testing.assert_allclose(np.asarray(actual, np.float64), expected, rtol=0, atol=tolerance, equal_nan=True)
+
+
+def F(*values):
+    return np.array(values, np.float32)
