@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..ir.attributes import (
-    Attribute, DenseAttr, FloatAttr, FloatType, IndexType, IntegerAttr, IntegerType, Type, i1,
+    Attribute, DenseAttr, FloatAttr, FloatType, IndexType, IntegerAttr, IntegerType, Type, i1, i64,
 )  # fmt: skip
 from ..ir.core import Operation
 from ..ir.definition import (
-    AnyAttr, BoolLike, Constraint, FloatLike, Int, SignlessIntegerLike, attribute, build, element_of, like,
+    AnyAttr, BoolLike, Constraint, FloatLike, SignlessIntegerLike, Trait, attribute, build, element_of, like,
     operand, result,
 )  # fmt: skip
 from ..ir.registry import Dialect, Pure
@@ -332,13 +332,35 @@ class MinNumF(CommutativeFloatBinary):
 # ---------------------------------------------------------------- comparison and choice
 
 
+def _comparable(op: Operation) -> None:
+    lhs, rhs = op.operands
+    if lhs.type is not rhs.type:
+        raise op.error(f"requires all operands to have the same type, but has '{lhs.type}' and '{rhs.type}'")
+    wanted = with_element(lhs.type, i1)
+    if op.result.type is not wanted:
+        raise op.error(f"result #0 must be '{wanted}', but got '{op.result.type}'")
+
+
+def _predicate(names: Sequence[str]) -> Any:
+    last = len(names) - 1
+    holds = Constraint(
+        f"a number from 0 to {last}", lambda a: isinstance(a, IntegerAttr) and a.type is i64 and 0 <= a.value <= last
+    )
+    return attribute(holds, doc=f"a number: {', '.join(names)}")
+
+
+_ORDERS = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+_FLOAT_ORDERS = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+
+
 class _Compare(ScalarOp):
     """`predicate` is MLIR's number; `op.relation` its name."""
 
-    traits = (Pure,)
+    traits = (Pure, Trait("SameTypeOperands", _comparable, types_only=True))
     predicates: ClassVar[tuple[str, ...]]
     reflexive: ClassVar[dict[str, bool]]  # what a predicate says of a value and itself, where that is known
-    predicate = attribute(Int, doc="a number, in the order of `predicates`")
     out = result(BoolLike)
 
     @property
@@ -376,22 +398,14 @@ class _Compare(ScalarOp):
             return scalar.try_constant(self.reflexive[self.relation], self.result.type)
         return super().fold(constants)
 
-    def verify_op(self) -> None:
-        lhs, rhs = self.operands
-        if lhs.type is not rhs.type:
-            raise self.error(f"requires all operands to have the same type, but has '{lhs.type}' and '{rhs.type}'")
-        if not 0 <= self.predicate < len(self.predicates):
-            raise self.error(f"predicate {self.predicate} is not one of 0 to {len(self.predicates) - 1}")
-        if self.result.type is not self.infer_types()[0]:
-            raise self.error(f"result #0 must be '{self.infer_types()[0]}', but got '{self.result.type}'")
-
 
 @dialect.op
 class CmpI(_Compare):
     """Comparison of integers: eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge."""
 
     name = "arith.cmpi"
-    predicates = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+    predicates = _ORDERS
+    predicate = _predicate(_ORDERS)
     reflexive = {p: p[-2:] in ("eq", "le", "ge") for p in predicates}
     lhs = operand(SignlessIntegerLike)
     rhs = operand(SignlessIntegerLike)
@@ -403,10 +417,8 @@ class CmpF(_Compare):
     """Comparison of floats: o... is false and u... true where an operand is NaN; ord, uno ask just that."""
 
     name = "arith.cmpf"
-    predicates = (
-        "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno",
-        "true",
-    )  # fmt: skip
+    predicates = _FLOAT_ORDERS
+    predicate = _predicate(_FLOAT_ORDERS)
     reflexive = {
         "false": False, "true": True, "ogt": False, "olt": False, "one": False, "ueq": True, "uge": True, "ule": True,
     }  # fmt: skip
@@ -416,12 +428,22 @@ class CmpF(_Compare):
     numpy = staticmethod(scalar.cmpf)
 
 
+def _selectable(op: Operation) -> None:
+    condition, true_value, false_value = op.operands
+    if not true_value.type is false_value.type is op.result.type:
+        raise op.error("failed to verify that all of {true_value, false_value, result} have same type")
+    wanted = with_element(op.result.type, i1)
+    if condition.type is not i1 and condition.type is not wanted:
+        raise op.error("expected condition type to have the same shape as the result type, expected "
+                       f"'{wanted}', but got '{condition.type}'")  # fmt: skip
+
+
 @dialect.op
 class Select(ScalarOp):
     """The first value where the condition is true, else the second. The condition may be one i1 for all elements."""
 
     name = "arith.select"
-    traits = (Pure,)
+    traits = (Pure, Trait("Selectable", _selectable, types_only=True))
     condition = operand(BoolLike)
     true_value = operand()
     false_value = operand()
@@ -457,14 +479,6 @@ class Select(ScalarOp):
         same_shape = condition.type is with_element(self.result.type, i1)
         return super().fold(constants) if same_shape and scalar.has_dtype(self.result.type) else None
 
-    def verify_op(self) -> None:
-        condition, true_value, false_value = self.operands
-        if not true_value.type is false_value.type is self.result.type:
-            raise self.error("failed to verify that all of {true_value, false_value, result} have same type")
-        if condition.type is not i1 and condition.type is not with_element(self.result.type, i1):
-            raise self.error(f"expected condition type to have the same shape as the result type, expected "
-                             f"'{with_element(self.result.type, i1)}', but got '{condition.type}'")  # fmt: skip
-
 
 # ---------------------------------------------------------------- conversions
 
@@ -473,10 +487,17 @@ def _bits(type: Type) -> int:
     return 64 if isinstance(type, IndexType) else getattr(element_of(type), "width", 0)
 
 
-class _Cast(ScalarOp):
-    """A conversion; the result type must be given. A cast to the same type is the identity."""
+def _castable(op: Operation) -> None:
+    source, target = op.operands[0].type, op.result.type
+    same_shape = with_element(source, element_of(target)) is target
+    if not same_shape or not op.compatible(element_of(source), element_of(target)):  # type: ignore[attr-defined]
+        raise op.error(f"operand type '{source}' and result type '{target}' are cast incompatible")
 
-    traits = (Pure,)
+
+class _Cast(ScalarOp):
+    """A conversion; the result type must be given."""
+
+    traits = (Pure, Trait("CastOpInterface", _castable, types_only=True))
 
     @classmethod
     def parse_items(cls, p: ItemParser) -> Operation:
@@ -500,12 +521,6 @@ class _Cast(ScalarOp):
     def compatible(self, source: Type, target: Type) -> bool:
         """Whether the element types fit the cast."""
         return True
-
-    def verify_op(self) -> None:
-        source, target = self.operands[0].type, self.result.type
-        same_shape = with_element(source, element_of(target)) is target
-        if not same_shape or not self.compatible(element_of(source), element_of(target)):
-            raise self.error(f"operand type '{source}' and result type '{target}' are cast incompatible")
 
 
 class _Widening(_Cast):

@@ -1,6 +1,6 @@
 """The `compute` dialect: what an operator means, as index spaces over tensors.
 
-    %s = compute.reduce %x {extents = [n], inits = [0.0 : f32]} ({
+    %s = compute.reduce %x {extents = [n], inits = [0.0 : f32]} : (tensor<[m, n], f32>) -> tensor<[m], f32> {
     ^bb0(%i: index, %j: index):
       %a = compute.read %x[%i, %j] : f32
       compute.yield %a
@@ -8,7 +8,7 @@
     ^bb0(%l: f32, %r: f32):
       %t = arith.addf %l, %r : f32
       compute.yield %t
-    }) : (tensor<[m, n], f32>) -> tensor<[m], f32>
+    }
 
 Regions hold pure scalar ops only; tensors are read by `compute.read`, and the operands list those that are.
 """
@@ -17,10 +17,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..ir.attributes import ArrayAttr, Attribute, FloatAttr, IntegerAttr, IntegerType, TensorType, Type, from_attribute
+from ..ir.attributes import (
+    ArrayAttr,
+    Attribute,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    Type,
+    from_attribute,
+)
 from ..ir.core import Block, BlockArgument, Operation
 from ..ir.definition import (
-    AnyTensor, AnyType, Array, Bool, BoolLike, Dims, Index, attribute, operand, region, result,
+    AnyTensor,
+    AnyType,
+    Array,
+    Bool,
+    BoolLike,
+    Dims,
+    Index,
+    attribute,
+    operand,
+    region,
+    result,
 )  # fmt: skip
 from ..ir.dims import Dim
 from ..ir.registry import Dialect, Pure, Terminator
@@ -92,7 +111,9 @@ def _check_yield(op: Operation, block: Block, types: list[Type], name: str) -> N
         raise op.error(f"{name} must end in compute.yield")
     given = [v.type for v in block.last.operands]
     if given != types:
-        raise op.error(f"{name} must yield ({', '.join(map(str, types))}), but yields ({', '.join(map(str, given))})")
+        raise op.error(
+            f"{name} must yield ({', '.join(map(str, types))}), but yields ({', '.join(map(str, given))})"
+        )
 
 
 def _check_scalar_op(parent: Operation, op: Operation) -> None:
@@ -111,7 +132,9 @@ class Map(_OverIndices):
     __slots__ = ()
     name = "compute.map"
     traits = (Pure,)
-    inputs = operand(AnyType, variadic=True, doc="the tensors (or scalars of the function) that the body uses")
+    inputs = operand(
+        AnyType, variadic=True, doc="the tensors (or scalars of the function) that the body uses"
+    )
     outputs = result(AnyTensor, variadic=True)
     body_region = region(doc="one index argument for each axis of the results; yields one scalar a result")
 
@@ -121,9 +144,8 @@ class Reduce(_OverIndices):
     """N values reduced over index axes that follow the parallel ones.
 
     The body yields N scalars for each point; the combiner takes 2N scalars, left then right, and yields N.
-    `inits` are N identities of the combiner: the result where an extent is 0, and a value that may be combined
-    in any number of times.
-    """
+    `inits` are N identities of the combiner: the result where an extent is 0, and a value that may be
+    combined in any number of times."""
 
     __slots__ = ()
     name = "compute.reduce"
@@ -182,7 +204,9 @@ class _Reads(Operation):
             count = len(self.indices)  # type: ignore[attr-defined]
             raise self.error(f"needs {type.rank} indices into '{type}', but has {count}")
         if self.result.type is not signless(type.element):
-            raise self.error(f"must give '{signless(type.element)}', the element of '{type}', not '{self.result.type}'")
+            raise self.error(
+                f"must give '{signless(type.element)}', the element of '{type}', not '{self.result.type}'"
+            )
 
 
 @compute.op
@@ -195,6 +219,7 @@ class Read(_Reads):
     source = operand(AnyTensor)
     indices = operand(Index, variadic=True)
     element = result(AnyType)
+    assembly = "$source `[` $indices `]` attr-dict `:` type($element)"
 
 
 @compute.op
@@ -211,6 +236,7 @@ class ReadIf(_Reads):
     source = operand(AnyTensor)
     indices = operand(Index, variadic=True)
     element = result(AnyType)
+    assembly = "$condition `,` $source `[` $indices `]` attr-dict `:` type($element)"
 
 
 @compute.op
@@ -221,6 +247,7 @@ class Yield(Operation):
     name = "compute.yield"
     traits = (Pure, Terminator)
     values = operand(AnyType, variadic=True)
+    assembly = "($values^)? attr-dict"
 
 
 def reads(op: Operation) -> Iterator[Read | ReadIf]:

@@ -2,9 +2,8 @@
 
     [y] = evaluate_function(func, [x], floats="f64")
 
-An operator is evaluated through its definition, which is traced once for its attributes and types. Floats are held
-as declared (an operator's result rounds once), or all in f64 with no rounding in between.
-"""
+An operator is evaluated through its definition, which is traced once for its attributes and types. Floats are
+held as declared (an operator's result rounds once), or all in f64 with no rounding in between."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ _MOST_DEFINITIONS = 1024
 
 
 def definition_of(op: Operator) -> Block:
-    """The definition of an operator as a block: arguments as its operands, ending in `compute.yield` of its results.
-    Kept, and shared by operators of the same attributes, types and facts."""
+    """The definition of an operator as a block: arguments as its operands, ending in `compute.yield` of its
+    results. Kept, and shared by operators of the same attributes, types and facts."""
     facts = facts_of(op)
     key = (
         type(op), tuple(sorted(op.properties.items())), tuple(v.type for v in op.operands),
@@ -56,8 +55,8 @@ def evaluate_function(
     function: func.FuncOp, arrays: Sequence[Any], symbols: Mapping[str, int] | None = None,
     floats: Floats = "declared",
 ) -> list[Array]:  # fmt: skip
-    """The results of a function on arrays and Python scalars. `symbols` are bound from the arrays unless given.
-    Raises IRError for arguments that do not fit, and for checks between dims that do not hold."""
+    """The results of a function on arrays and Python scalars. `symbols` are bound from the arrays unless
+    given. Raises IRError for arguments that do not fit, and for checks between dims that do not hold."""
     if symbols is None:
         symbols = bind_symbols(function, arrays)
     context = Context({}, symbols, floats)
@@ -69,7 +68,9 @@ def evaluate_function(
 def bind_symbols(function: func.FuncOp, arrays: Sequence[Any]) -> dict[str, int]:
     """The dim symbols of a function for these arguments; IRError names what does not fit."""
     signature = Signature.of(function)
-    given = [np.shape(a) if isinstance(p.type, TensorType) else a for p, a in zip(signature.parameters, arrays)]
+    given = [
+        np.shape(a) if isinstance(p.type, TensorType) else a for p, a in zip(signature.parameters, arrays)
+    ]
     return dict(zip(signature.symbols, signature.bind(given)))
 
 
@@ -78,13 +79,21 @@ def _held(array: Any, type: Type, context: Context) -> Array:
     wanted = context.dtype(type)
     if held.dtype == wanted:
         return held
-    return held.astype(wanted) if isinstance(getattr(type, "element", type), FloatType) or held.ndim == 0 else held
+    return (
+        held.astype(wanted)
+        if isinstance(getattr(type, "element", type), FloatType) or held.ndim == 0
+        else held
+    )
 
 
-def evaluate_compute(block: Block, arrays: Sequence[Array], symbols: Mapping[str, int], floats: Floats = "declared") -> list[Array]:
+def evaluate_compute(
+    block: Block, arrays: Sequence[Array], symbols: Mapping[str, int], floats: Floats = "declared"
+) -> list[Array]:
     """The values that the last operation of a block takes, with arrays for its arguments."""
     context = Context({}, symbols, floats)
-    context.values.update((a, _held(x, a.type, context)) for a, x in zip(block.arguments, arrays, strict=True))
+    context.values.update(
+        (a, _held(x, a.type, context)) for a, x in zip(block.arguments, arrays, strict=True)
+    )
     return evaluate_block(block, context)
 
 
@@ -119,7 +128,9 @@ def _evaluate(op: Operation, context: Context) -> Iterable[Array]:
 def _evaluate_operator(op: Operator, context: Context) -> list[Array]:
     check_requirements(op, context.symbols)
     block = definition_of(op)
-    inner = Context(dict(zip(block.arguments, (context.values[v] for v in op.operands))), context.symbols, context.floats)
+    inner = Context(
+        dict(zip(block.arguments, (context.values[v] for v in op.operands))), context.symbols, context.floats
+    )
     return evaluate_block(block, inner)
 
 
@@ -128,7 +139,9 @@ def check_requirements(op: Operator, symbols: Mapping[str, int]) -> None:
     failed = [r for r in op.requirements() if not _holds(r.relation, symbols)]
     if failed:
         values = ", ".join(f"{s} = {symbols[s]}" for s in sorted(failed[0].relation.symbols) if s in symbols)
-        raise IRError([Diagnostic(f"'{op.op_name}' op {r.message} (with {values})", op.location) for r in failed])
+        raise IRError(
+            [Diagnostic(f"'{op.op_name}' op {r.message} (with {values})", op.location) for r in failed]
+        )
 
 
 def _holds(relation: Any, symbols: Mapping[str, int]) -> bool:
@@ -143,5 +156,3 @@ def _check(op: Any, context: Context) -> list[Array]:
         if not _holds(relation, context.symbols):
             raise op.error(f"does not hold: {op.message or relation}")
     return []
-
-

@@ -1,10 +1,9 @@
 """Evaluates `compute.map` and `compute.reduce` in NumPy.
 
-A body is evaluated once over a whole tile of its index space: every value is an array that broadcasts over the
-tile, with size 1 along the axes that it does not depend on, and an index stays a formula (`Affine`) as long as it
-can, so that a plain read is a view. Tiles keep temporaries near 64 MB. A sum of products whose factors depend on
-different axes is one `numpy.matmul`.
-"""
+A body is evaluated once over a whole tile of its index space: every value is an array that broadcasts over
+the tile, with size 1 along the axes that it does not depend on, and an index stays a formula (`Affine`) as
+long as it can, so that a plain read is a view. Tiles keep temporaries near 64 MB. A sum of products whose
+factors depend on different axes is one `numpy.matmul`."""
 
 from __future__ import annotations
 
@@ -81,7 +80,10 @@ class Context:
         return tuple(d.evaluate(self.symbols) for d in dims)
 
 
-_CONVERSIONS: dict[str, Callable[[Array, Any], Array]] = {"arith.sitofp": scalar.sitofp, "arith.uitofp": scalar.uitofp}
+_CONVERSIONS: dict[str, Callable[[Array, Any], Array]] = {
+    "arith.sitofp": scalar.sitofp,
+    "arith.uitofp": scalar.uitofp,
+}
 
 
 def evaluate_scalar(op: Operation, context: Context, arrays: Sequence[Array]) -> Array:
@@ -164,7 +166,11 @@ class BodyEvaluator:
         assert isinstance(a, Affine) and isinstance(b, Affine)
         if op.op_name == "arith.muli":
             a, b = (b, a) if a.axis is None else (a, b)
-            return Affine(a.axis, a.scale * b.offset, a.offset * b.offset) if b.axis is None and b.offset else None
+            return (
+                Affine(a.axis, a.scale * b.offset, a.offset * b.offset)
+                if b.axis is None and b.offset
+                else None
+            )
         sign = {"arith.addi": 1, "arith.subi": -1}.get(op.op_name)
         if sign is None or (a.axis is not None and b.axis is not None):
             return None
@@ -249,7 +255,8 @@ def evaluate_map(op: Map, context: Context) -> list[Array]:
 
 _UFUNCS: dict[str, np.ufunc] = {
     "arith.addf": np.add, "arith.addi": np.add, "arith.mulf": np.multiply, "arith.muli": np.multiply,
-    "arith.maximumf": np.maximum, "arith.minimumf": np.minimum, "arith.maxsi": np.maximum, "arith.minsi": np.minimum,
+    "arith.maximumf": np.maximum, "arith.maxsi": np.maximum,
+    "arith.minimumf": np.minimum, "arith.minsi": np.minimum,
     "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor,
 }  # fmt: skip
 
@@ -259,7 +266,9 @@ def known_combiner(op: Reduce) -> str | None:
     first = op.combiner.first
     if first is None or first.next is not op.combiner.last or len(op.results) != 1:
         return None
-    alone = set(first.operands) == set(op.combiner.arguments) and op.combiner.terminator.operands == first.results
+    alone = (
+        set(first.operands) == set(op.combiner.arguments) and op.combiner.terminator.operands == first.results
+    )
     return first.op_name if alone else None
 
 
@@ -297,7 +306,9 @@ def _reduce_tile(op: Reduce, context: Context, values: list[Array]) -> list[Arra
 def _fold(op: Reduce, context: Context, values: list[Array]) -> list[Array]:
     """Neighbours combined until one is left, which needs no commutativity."""
     while (count := values[0].shape[-1]) > 1:
-        pairs = _combine(op, context, [v[..., : count - 1 : 2] for v in values], [v[..., 1::2] for v in values])
+        pairs = _combine(
+            op, context, [v[..., : count - 1 : 2] for v in values], [v[..., 1::2] for v in values]
+        )
         rest = [v[..., count - 1 :] for v in values] if count % 2 else None
         values = pairs if rest is None else [np.concatenate(p, -1) for p in zip(pairs, rest)]
     return [v[..., 0] for v in values]
@@ -325,7 +336,7 @@ def _factors(op: Reduce) -> tuple[Value, Value] | None:
     if known_combiner(op) not in ("arith.addf", "arith.addi"):
         return None
     product = op.body.terminator.operands[0].defining_op
-    if product is None or product.op_name not in ("arith.mulf", "arith.muli") or op.result.type.element.width < 8:  # type: ignore
+    if product is None or product.op_name not in ("arith.mulf", "arith.muli"):
         return None
     a, b = product.operands
     on = depends_on(op.body)
@@ -367,7 +378,8 @@ def _contraction_tiles(op: Reduce, sizes: tuple[int, ...], factors: tuple[Value,
 
 
 def contract(a: Array, b: Array, sizes: tuple[int, ...], parallel: int) -> Array:
-    """The sum over axes from `parallel` on of a * b, two arrays that broadcast over `sizes`, by one matmul."""
+    """The sum over axes from `parallel` on of a * b, two arrays that broadcast over `sizes`, by one
+    matmul."""
     axes = range(len(sizes))
     reduced = [n for n in axes if n >= parallel]
     if any(max(a.shape[n], b.shape[n]) != sizes[n] or a.shape[n] != b.shape[n] for n in reduced):

@@ -3,10 +3,10 @@
     e = materialize(exp(x - reduce_max(x, [-1], keepdims=True)))
     return e / reduce_sum(e, [-1], keepdims=True)
 
-A `Tensor` is a shape, an element type and a function from indices to a `Scalar`: elementwise operations compose
-these functions, so that a chain of them is one `compute.map`. A reduction is a `compute.reduce` at once. Floats
-are held in the wider of their element type and f32, and round once, where `store` writes a result.
-"""
+A `Tensor` is a shape, an element type and a function from indices to a `Scalar`: elementwise operations
+compose these functions, so that a chain of them is one `compute.map`. A reduction is a `compute.reduce` at
+once. Floats are held in the wider of their element type and f32, and round once, where `store` writes a
+result."""
 
 from __future__ import annotations
 
@@ -16,15 +16,39 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..ir.attributes import (
-    ArrayAttr, Attribute, DimsAttr, IntegerAttr, IntegerType, Location, TensorType, Type, i1, i64, index, unknown,
+    ArrayAttr,
+    Attribute,
+    DimsAttr,
+    IntegerAttr,
+    IntegerType,
+    Location,
+    TensorType,
+    Type,
+    i1,
+    i64,
+    index,
+    unknown,
 )  # fmt: skip
 from ..ir.core import Operation, OpResult, Region, Value
 from ..ir.dims import Dim, DimLike, as_dim, bcast, product
 from ..ir.facts import Facts, Truth
+from . import expression_scalar as on_scalars
 from .compute import Map, Read, ReadIf, Reduce, signless
 from .expression_scalar import (
-    Arithmetic, Body, Scalar, cast as cast_scalar, compare_scalars, constant as scalar_constant, current_body, dim_value,
-    emit, is_float, is_unsigned, pick, scalars, select, wide, writing,
+    Arithmetic,
+    Body,
+    Scalar,
+    compare_scalars,
+    current_body,
+    dim_value,
+    emit,
+    is_float,
+    is_unsigned,
+    pick,
+    scalars,
+    select,
+    wide,
+    writing,
 )  # fmt: skip
 from .scalar import constant as constant_attribute
 
@@ -36,7 +60,9 @@ _trace: ContextVar[Trace | None] = ContextVar("trace", default=None)
 class Trace:
     """One definition being traced: where its operations go, and what is known about dims."""
 
-    def __init__(self, insert: Callable[[Operation], Any], facts: Facts, location: Location = unknown) -> None:
+    def __init__(
+        self, insert: Callable[[Operation], Any], facts: Facts, location: Location = unknown
+    ) -> None:
         self.insert = insert
         self.facts = facts
         self.location = location
@@ -65,7 +91,9 @@ def current() -> Trace:
 class Tensor(Arithmetic):
     """`shape`, the element `type` (wide for floats) and `at`; `value` where it is materialised."""
 
-    def __init__(self, shape: Iterable[DimLike], type: Type, at: Callable[..., Scalar], value: Value | None = None):
+    def __init__(
+        self, shape: Iterable[DimLike], type: Type, at: Callable[..., Scalar], value: Value | None = None
+    ):
         self.shape: tuple[Dim, ...] = tuple(map(as_dim, shape))
         self.type = type
         self.value = value
@@ -95,7 +123,8 @@ class Tensor(Arithmetic):
         return body.made[key]
 
     def at_if(self, condition: Scalar, *indices: Any) -> Scalar:
-        """The element where `condition` holds, else 0; the indices matter only where it holds. Needs a value."""
+        """The element where `condition` holds, else 0; the indices matter only where it holds. Needs a
+        value."""
         if self.value is None:
             raise TypeError("at_if needs a materialised tensor")
         return _read(self.value, [as_index(i) for i in indices], condition)
@@ -103,14 +132,14 @@ class Tensor(Arithmetic):
 
 def as_index(value: Any) -> Scalar:
     """An index scalar: of a Python int, a dim, or a scalar of any integer type."""
-    return cast_scalar(value, index) if isinstance(value, Scalar) else dim_value(value)
+    return on_scalars.cast(value, index) if isinstance(value, Scalar) else dim_value(value)
 
 
 def _read(value: Value, at: Sequence[Scalar], condition: Scalar | None = None) -> Scalar:
     element: Type = value.type.element  # type: ignore[attr-defined]
     op, first = (Read, []) if condition is None else (ReadIf, [condition.value])
     read = current_body().emit(op.name, [*first, value, *(i.value for i in at)], signless(element))
-    return cast_scalar(Scalar(read, element), wide(element))
+    return on_scalars.cast(Scalar(read, element), wide(element))
 
 
 # ---------------------------------------------------------------- shapes
@@ -122,7 +151,8 @@ def equal_dims(a: Dim, b: Dim) -> bool:
 
 
 def broadcast_index(d: Dim, result: Dim, i: Scalar) -> Scalar:
-    """The index along an axis of size `d` for index `i` along an axis of size `result` that it is broadcast to."""
+    """The index along an axis of size `d` for index `i` along an axis of size `result` that it is broadcast
+    to."""
     if d is ONE:
         return dim_value(0)
     if equal_dims(d, result) or current().facts.prove(d.ne(1)) is Truth.YES:
@@ -202,12 +232,12 @@ def lifted(function: Callable[..., Scalar]) -> Callable[..., Any]:
 
 def constant(value: float | int | bool, type: Type) -> Tensor:
     """A rank 0 tensor."""
-    return Tensor((), wide(type), lambda: scalar_constant(value, wide(type)))
+    return Tensor((), wide(type), lambda: on_scalars.constant(value, wide(type)))
 
 
 def dim(d: DimLike, type: Type = index) -> Tensor:
     """A dim as a rank 0 tensor of `type`."""
-    return Tensor((), type, lambda: cast_scalar(dim_value(d), type))
+    return Tensor((), type, lambda: on_scalars.cast(dim_value(d), type))
 
 
 def _hints(rank: int) -> list[str]:
@@ -215,12 +245,13 @@ def _hints(rank: int) -> list[str]:
 
 
 def materialize(t: Tensor, type: TensorType | None = None) -> Tensor:
-    """`t` as a value of its own: a `compute.map`, unless it is the value of one. `type` narrows the elements."""
+    """`t` as a value of its own: a `compute.map`, unless it is the value of one. `type` narrows the
+    elements."""
     type = type or TensorType(t.shape, t.type)
     if isinstance(t.value, OpResult) and t.value.op in current().made and t.value.type is type:
         return t
     with writing(Body([index] * t.rank, _hints(t.rank), current().location)) as body:
-        element = cast_scalar(t.at(*(Scalar(i, index) for i in body.block.arguments)), type.element)
+        element = on_scalars.cast(t.at(*(Scalar(i, index) for i in body.block.arguments)), type.element)
         body.finish([element])
     region = Region([body.block])
     op = current().add(Map(_inputs(body), [type], regions=[region], location=current().location))
@@ -244,12 +275,18 @@ def _inputs(*bodies: Body) -> list[Value]:
 
 # ---------------------------------------------------------------- reductions
 
+
 def reduce(
-    shape: Sequence[DimLike], extents: Sequence[DimLike], function: Callable[..., Any], combiner: Callable[..., Any],
-    inits: Sequence[float | int | bool], associative: bool = True, commutative: bool = True,
+    shape: Sequence[DimLike],
+    extents: Sequence[DimLike],
+    function: Callable[..., Any],
+    combiner: Callable[..., Any],
+    inits: Sequence[float | int | bool],
+    associative: bool = True,
+    commutative: bool = True,
 ) -> tuple[Tensor, ...]:
-    """N values reduced over `extents` for each point of `shape`. `function(*parallel, *reduced)` gives N scalars,
-    `combiner(*left, *right)` N of 2N; `inits` are its identities. N is the number of `inits`."""
+    """N values reduced over `extents` for each point of `shape`. `function(*parallel, *reduced)` gives N
+    scalars, `combiner(*left, *right)` N of 2N; `inits` are its identities. N is the number of `inits`."""
     shape, extents = [as_dim(d) for d in shape], [as_dim(d) for d in extents]
     location, rank = current().location, len(shape) + len(extents)
     with writing(Body([index] * rank, _hints(rank), location)) as body:
@@ -269,7 +306,9 @@ def reduce(
             properties[name] = IntegerAttr(0, i1)
     results = [TensorType(tuple(shape), t) for t in types]
     regions = [Region([body.block]), Region([combine.block])]
-    op = current().add(Reduce(_inputs(body, combine), results, properties, regions=regions, location=location))
+    op = current().add(
+        Reduce(_inputs(body, combine), results, properties, regions=regions, location=location)
+    )
     return tuple(Tensor.of(r) for r in op.results)
 
 
@@ -277,9 +316,7 @@ def _many(values: Any) -> tuple[Scalar, ...]:
     return values if isinstance(values, tuple) else (values,)
 
 
-def contract(
-    shape: Sequence[DimLike], extents: Sequence[DimLike], function: Callable[..., Scalar]
-) -> Tensor:
+def contract(shape: Sequence[DimLike], extents: Sequence[DimLike], function: Callable[..., Scalar]) -> Tensor:
     """The sum of `function(*parallel, *reduced)` over `extents`, for each point of `shape`."""
     return reduce(shape, extents, function, add, [0])[0]
 
@@ -298,11 +335,15 @@ def merged(parallel: Sequence[Any], reduced: Sequence[Any], axes: Iterable[int])
     return [next(away) if n in gone else next(stay) for n in range(rank)]
 
 
-def over_axes(t: Tensor, axes: Iterable[int], combiner: Callable[..., Scalar], init: Any, keepdims: bool) -> Tensor:
+def over_axes(
+    t: Tensor, axes: Iterable[int], combiner: Callable[..., Scalar], init: Any, keepdims: bool
+) -> Tensor:
     """`t` reduced over `axes` with a combiner of two scalars."""
     axes = normal_axes(axes, t.rank)
     stay, gone = split_axes(t.shape, axes)
-    made = reduce(stay, gone, lambda *at: t.at(*merged(at[: len(stay)], at[len(stay) :], axes)), combiner, [init])[0]
+    made = reduce(
+        stay, gone, lambda *at: t.at(*merged(at[: len(stay)], at[len(stay) :], axes)), combiner, [init]
+    )[0]
     return keep_axes(made, axes) if keepdims else made
 
 
@@ -356,7 +397,8 @@ def reduce_mean(t: Tensor, axes: Iterable[int], keepdims: bool = False) -> Tenso
 
 
 def _before(value: Scalar, at: Scalar, other: Scalar, other_at: Scalar) -> Scalar:
-    """Whether (value, at) is chosen by argmax before the other: larger, or equal and earlier; NaN is largest."""
+    """Whether (value, at) is chosen by argmax before the other: larger, or equal and earlier; NaN is
+    largest."""
     first = (value > other) | (~(value < other) & (at < other_at))
     if not is_float(value.type):
         return first
@@ -365,14 +407,14 @@ def _before(value: Scalar, at: Scalar, other: Scalar, other_at: Scalar) -> Scala
 
 
 def reduce_argmax(t: Tensor, axes: Iterable[int], keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """(values, indices): the maximum over `axes` and its first index (i64, row-major over several axes). NaN is
-    larger than all numbers."""
+    """(values, indices): the maximum over `axes` and its first index (i64, row-major over several axes). NaN
+    is larger than all numbers."""
     axes = normal_axes(axes, t.rank)
     stay, gone = split_axes(t.shape, axes)
 
     def point(*at: Scalar) -> tuple[Scalar, Scalar]:
         reduced = at[len(stay) :]
-        return t.at(*merged(at[: len(stay)], reduced, axes)), cast_scalar(flat_index(reduced, gone), i64)
+        return t.at(*merged(at[: len(stay)], reduced, axes)), on_scalars.cast(flat_index(reduced, gone), i64)
 
     def choose(v: Scalar, i: Scalar, w: Scalar, j: Scalar) -> tuple[Scalar, Scalar]:
         left = _before(v, i, w, j)
@@ -394,7 +436,9 @@ def flat_index(at: Sequence[Scalar], shape: Sequence[Dim]) -> Scalar:
 # ---------------------------------------------------------------- functions of scalars and tensors
 
 
-def _binary(floating: str | None, signed: str | None, unsigned: str | None = None, doc: str = "") -> Callable[..., Any]:
+def _binary(
+    floating: str | None, signed: str | None, unsigned: str | None = None, doc: str = ""
+) -> Callable[..., Any]:
     def function(a: Any, b: Any) -> Scalar:
         a, b = scalars(a, b)
         return emit(pick(a.type, floating, signed, unsigned), [a, b], a.type)
@@ -458,6 +502,4 @@ where = lifted(select)
 
 def cast(x: Any, type: Type) -> Any:
     """`x` with elements of `type`, inside a definition: see expression_scalar.cast."""
-    return lifted(lambda s: cast_scalar(s, type))(x)
-
-
+    return lifted(lambda s: on_scalars.cast(s, type))(x)

@@ -12,10 +12,22 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..ir.attributes import (
-    Attribute, DimsAttr, FloatType, IndexType, IntegerAttr, IntegerType, Location, Type, f32, f64, i1, i64, index,
+    Attribute,
+    DimsAttr,
+    FloatType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Location,
+    Type,
+    f32,
+    f64,
+    i1,
+    i64,
+    index,
     unknown,
 )  # fmt: skip
-from ..ir.core import Block, Operation, Value
+from ..ir.core import Block, Value
 from ..ir.dims import Dim, DimLike, as_dim
 from ..ir.registry import OPERATIONS
 from . import arith, dim, math  # noqa: F401 (their operations are looked up by name)
@@ -28,7 +40,9 @@ _bodies: ContextVar[tuple[Body, ...]] = ContextVar("bodies", default=())
 class Body:
     """A region's block while it is being written."""
 
-    def __init__(self, types: Sequence[Type], hints: Sequence[str | None] = (), location: Location = unknown) -> None:
+    def __init__(
+        self, types: Sequence[Type], hints: Sequence[str | None] = (), location: Location = unknown
+    ) -> None:
         self.block = Block(types, hints)
         self.location = location
         self.made: dict[Any, Any] = {}  # what was emitted, by operation and operands
@@ -204,7 +218,9 @@ def pick(type: Type, floating: str | None, signed: str | None, unsigned: str | N
 
 
 # MLIR's numbers of the predicates.
-_INTEGER = {name: n for n, name in enumerate("eq ne slt sle sgt sge ult ule ugt uge".split())}
+_INTEGER = {
+    name: n for n, name in enumerate(["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
+}
 _FLOAT = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "une": 13}
 
 

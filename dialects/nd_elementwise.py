@@ -1,9 +1,8 @@
 """`nd`: elementwise operators. Operands broadcast as NumPy's do and have one element type.
 
-Precision: arithmetic and choice `follow` their operands. Activations whose slope is bounded are `low`. Those whose
-results leave the range of f16 for operands well inside it, or that lose what f16 rounds off (exponentials,
-logarithms, powers, reciprocals), are `keep`.
-"""
+Precision: arithmetic and choice `follow` their operands. Activations whose slope is bounded are `low`. Those
+whose results leave the range of f16 for operands well inside it, or that lose what f16 rounds off
+(exponentials, logarithms, powers, reciprocals), are `keep`."""
 
 from __future__ import annotations
 
@@ -14,7 +13,16 @@ from typing import Any, ClassVar
 from ..ir.attributes import FloatType, IntegerAttr, Type, i1
 from ..ir.core import Value
 from ..ir.definition import (
-    AnyTensor, BoolTensor, Constraint, FloatTensor, IntegerTensor, Number, TypeAttribute, attribute, operand, one_of,
+    AnyTensor,
+    BoolTensor,
+    Constraint,
+    FloatTensor,
+    IntegerTensor,
+    Number,
+    TypeAttribute,
+    attribute,
+    one_of,
+    operand,
     result,
 )  # fmt: skip
 from . import expression as e
@@ -166,8 +174,8 @@ class Clamp(Unary):
 
 @nd.op
 class Cast(Unary):
-    """x as `dtype`. To a float: rounded once, to nearest even; overflow is infinity (NaN in f8E4M3FN). Float to
-    integer: towards zero, saturated, NaN gives 0. Integer to integer: modulo 2**width. To i1: x != 0."""
+    """x as `dtype`. To a float: rounded once, to nearest even; overflow is infinity (NaN in f8E4M3FN). Float
+    to integer: towards zero, saturated, NaN gives 0. Integer to integer: modulo 2**width. To i1: x != 0."""
 
     __slots__ = ()
     name = "nd.cast"
@@ -222,7 +230,8 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 def _floor_div(a: Any, b: Any) -> Any:
-    """floor(a / b); of floats the floor of the exact quotient, by the exact remainder (CPython's float_divmod)."""
+    """floor(a / b); of floats the floor of the exact quotient, by the exact remainder (CPython's
+    float_divmod)."""
     if not isinstance(a.type, FloatType):
         return e.floor_quotient(a, b)
     r = e.trunc_remainder(a, b)
@@ -246,7 +255,9 @@ FloorDiv = binary(
     "floor_div", e.lifted(_floor_div), "floor(x / y): -7 by 2 is -4. An integer by 0 is 0, a float as x / y."
 )
 Remainder = binary(
-    "remainder", e.lifted(_remainder), "x - y * floor(x / y), with the sign of y. An integer by 0 gives 0, a float NaN."
+    "remainder",
+    e.lifted(_remainder),
+    "x - y * floor(x / y), with the sign of y. An integer by 0 gives 0, a float NaN.",
 )
 
 
@@ -261,7 +272,9 @@ class Div(Binary):
     def element(self) -> Type:
         type = super().element()
         if not isinstance(type, FloatType):
-            raise self.error(f"divides '{type}': true division is of floats; use nd.floor_div, or nd.cast first")
+            raise self.error(
+                f"divides '{type}': true division is of floats; use nd.floor_div, or nd.cast first"
+            )
         return type
 
 
@@ -301,4 +314,3 @@ class Select(Elementwise):
 
     def define(self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
         return where(condition, x, y)  # type: ignore[no-any-return]
-

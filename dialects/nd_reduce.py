@@ -1,7 +1,7 @@
 """`nd`: reductions over axes.
 
-`axes` counts from the end where negative; without it all axes are reduced. `keepdims` leaves them as 1. Floats
-accumulate in the wider of their type and f32 and round once; integers accumulate in their result type.
+`axes` counts from the end where negative; without it all axes are reduced. `keepdims` leaves them as 1.
+Floats accumulate in the wider of their type and f32 and round once; integers accumulate in their result type.
 """
 
 from __future__ import annotations
@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ir.attributes import FloatType, IntegerType, TensorType, Type, i64, ui64
-from ..ir.definition import AnyTensor, Bool, Int, IntegerTensor, Ints, TypeAttribute, attribute, operand, result
+from ..ir.definition import (
+    AnyTensor,
+    Bool,
+    Int,
+    IntegerTensor,
+    Ints,
+    TypeAttribute,
+    attribute,
+    operand,
+    result,
+)
 from . import expression as e
 from .expression import ONE, Tensor
 from .expression_scalar import wide
@@ -93,7 +103,8 @@ class Sum(Accumulation):
 
 @nd.op
 class Prod(Accumulation):
-    """The product; 1 over nothing. Of integers in i64 (ui64) unless `dtype` is given. Precision as for sum."""
+    """The product; 1 over nothing. Of integers in i64 (ui64) unless `dtype` is given. Precision as for
+    sum."""
 
     __slots__ = ()
     name = "nd.prod"
@@ -113,7 +124,9 @@ class Mean(Accumulation):
 
     def infer_types(self) -> list[Type]:
         if not isinstance(self.element(), FloatType):
-            raise self.error(f"is of floats, not of '{self.x.type.element}': give dtype, or use nd.cast first")
+            raise self.error(
+                f"is of floats, not of '{self.x.type.element}': give dtype, or use nd.cast first"
+            )
         return super().infer_types()
 
     def define(self, x: Tensor) -> Tensor:
@@ -122,8 +135,8 @@ class Mean(Accumulation):
 
 @nd.op
 class Max(Reduction):
-    """The greatest element; NaN where one is NaN. Over a static 0 an error, over a dynamic one -inf or the least
-    integer."""
+    """The greatest element; NaN where one is NaN. Over a static 0 an error, over a dynamic one -inf or the
+    least integer."""
 
     __slots__ = ()
     name = "nd.max"
@@ -139,8 +152,8 @@ class Max(Reduction):
 
 @nd.op
 class Min(Reduction):
-    """The least element; NaN where one is NaN. Over a static 0 an error, over a dynamic one inf or the greatest
-    integer."""
+    """The least element; NaN where one is NaN. Over a static 0 an error, over a dynamic one inf or the
+    greatest integer."""
 
     __slots__ = ()
     name = "nd.min"
@@ -156,8 +169,8 @@ class Min(Reduction):
 
 @nd.op
 class Argmax(Reduction):
-    """The index (i64) of the first greatest element along `axis`, or row-major over all axes where absent; the
-    first NaN where there is one, as NumPy. The axis must not be empty."""
+    """The index (i64) of the first greatest element along `axis`, or row-major over all axes where absent;
+    the first NaN where there is one, as NumPy. The axis must not be empty."""
 
     __slots__ = ()
     name = "nd.argmax"
@@ -178,7 +191,9 @@ class Argmax(Reduction):
     def shape_requirements(self) -> Iterable[Requirement]:
         for n in self.reduced:
             d = self.x.type.dims[n]
-            yield Requirement(d.ge(1), f"argmax over axis {n} of {self.value_name(self.x)} needs it not to be empty")
+            yield Requirement(
+                d.ge(1), f"argmax over axis {n} of {self.value_name(self.x)} needs it not to be empty"
+            )
 
     def define(self, x: Tensor) -> Tensor:
         return e.reduce_argmax(x, self.reduced, self.keepdims)[1]

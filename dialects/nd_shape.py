@@ -18,7 +18,8 @@ from .operator import DimList, Operator, Requirement, equal_requirement
 
 
 class Creation(Operator):
-    """No operand. The result type is the one declared, or made of `shape` (rank 0 where absent) and `dtype`."""
+    """No operand. The result type is the one declared, or made of `shape` (rank 0 where absent) and
+    `dtype`."""
 
     __slots__ = ()
     shape = attribute(DimList, optional=True)
@@ -111,7 +112,7 @@ class Broadcast(Movement):
         shape, dims = self.dims_attribute("shape"), self.x.type.dims
         for axis, (d, r) in enumerate(zip(dims, shape[len(shape) - len(dims) :])):
             if d is not r and d is not ONE:
-                message = f"cannot broadcast axis {axis} of {self.value_name(self.x)}: it is {d}, the result's is {r}"
+                message = f"cannot broadcast axis {axis} of {self.value_name(self.x)}: {d} to {r}"
                 yield Requirement.any_of([d.eq(r)] if d.is_constant else [d.eq(r), d.eq(1)], message)
 
     def define(self, x: Tensor) -> Tensor:
@@ -142,7 +143,11 @@ class Transpose(Movement):
 
     def define(self, x: Tensor) -> Tensor:
         order = self.order
-        return Tensor([x.shape[a] for a in order], x.type, lambda *at: x.at(*(at[order.index(n)] for n in range(x.rank))))
+        return Tensor(
+            [x.shape[a] for a in order],
+            x.type,
+            lambda *at: x.at(*(at[order.index(n)] for n in range(x.rank))),
+        )
 
 
 @nd.op
@@ -171,7 +176,8 @@ class Reshape(Movement):
             given = ", ".join(map(str, self.dims_attribute("shape")))
             yield Requirement(
                 before.eq(after),
-                f"cannot reshape {self.value_name(self.x)} of '{self.x.type}', {before} elements, to [{given}], {after}",
+                f"cannot reshape {self.value_name(self.x)} of '{self.x.type}', {before} elements, "
+                f"to [{given}], {after}",
             )
 
     def define(self, x: Tensor) -> Tensor:
@@ -249,8 +255,9 @@ def unflatten(flat: Scalar, shape: Sequence[Dim]) -> list[Scalar]:
 
 @nd.op
 class Slice(Movement):
-    """x[start:limit:step] on every axis, as Python's: bounds are clamped, steps are ints other than 0 and may be
-    negative. An int below 0 counts from the end; a symbolic bound is a position, clamped but never wrapped."""
+    """x[start:limit:step] on every axis, as Python's: bounds are clamped, steps are ints other than 0 and may
+    be negative. An int below 0 counts from the end; a symbolic bound is a position, clamped but never
+    wrapped."""
 
     __slots__ = ()
     name = "nd.slice"
@@ -325,7 +332,9 @@ class Concat(Operator):
         for value in self.inputs[1:]:
             for n in range(first.type.rank):  # type: ignore[attr-defined]
                 if n != self.axis % first.type.rank:  # type: ignore[attr-defined]
-                    yield from equal_requirement(self, first, n, value, n, "concat needs equal sizes off its axis")
+                    yield from equal_requirement(
+                        self, first, n, value, n, "concat needs equal sizes off its axis"
+                    )
 
     def define(self, inputs: list[Tensor]) -> Tensor:
         axis = self.normal_axis(self.axis, inputs[0].rank)

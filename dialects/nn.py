@@ -1,15 +1,24 @@
 """The `nn` dialect: operators of neural networks. Each takes f16 to f64; statistics are held in f32 or wider.
 
-Precision: all `low_accumulate`: low operands and results, wide inside. Softmax and the norms scale each row by its
-own statistics, so that their results stay in the range of f16.
-"""
+Precision: all `low_accumulate`: low operands and results, wide inside. Softmax and the norms scale each row
+by its own statistics, so that their results stay in the range of f16."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from ..ir.attributes import FloatType, IntegerType, TensorType, Type, i1, i32
-from ..ir.definition import AnyTensor, Bool, Float, FloatTensor, Int, TypeAttribute, attribute, operand, result
+from ..ir.definition import (
+    AnyTensor,
+    Bool,
+    Float,
+    FloatTensor,
+    Int,
+    TypeAttribute,
+    attribute,
+    operand,
+    result,
+)
 from ..ir.dims import Dim
 from ..ir.registry import Dialect
 from . import expression as e
@@ -24,7 +33,8 @@ operator = nn.op
 
 @nn.op
 class Softmax(Operator):
-    """exp(x - max(x)) / sum(exp(x - max(x))) along `axis`. A row that is all -inf gives NaN, as PyTorch does."""
+    """exp(x - max(x)) / sum(exp(x - max(x))) along `axis`. A row that is all -inf gives NaN, as PyTorch
+    does."""
 
     __slots__ = ()
     name = "nn.softmax"
@@ -57,20 +67,25 @@ class Norm(Operator):
         self.same_element(self.operands)
         for value in self.operands[1:]:
             if value.type.rank != len(self.normalized):  # type: ignore[attr-defined]
-                raise self.error(f"needs {self.value_name(value)} of rank {len(self.normalized)}, not '{value.type}'")
+                raise self.error(
+                    f"needs {self.value_name(value)} of rank {len(self.normalized)}, not '{value.type}'"
+                )
         return [self.operands[0].type]
 
     def shape_requirements(self) -> Iterable[Requirement]:
         x = self.operands[0]
         for value in self.operands[1:]:
             for n, axis in enumerate(self.normalized):
-                yield from equal_requirement(self, x, axis, value, n, "needs the sizes of the normalised axes")
+                yield from equal_requirement(
+                    self, x, axis, value, n, "needs the sizes of the normalised axes"
+                )
 
 
 @nn.op
 class LayerNorm(Norm):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last `normalized_rank` axes (Ba et al. 2016). The
-    variance is the mean of (x - mean)^2, in a second pass. `affine` is empty, a weight, or a weight and a bias."""
+    variance is the mean of (x - mean)^2, in a second pass. `affine` is empty, a weight, or a weight and a
+    bias."""
 
     __slots__ = ()
     name = "nn.layer_norm"
@@ -84,7 +99,9 @@ class LayerNorm(Norm):
     def normalized(self) -> list[int]:
         rank = self.x.type.rank
         if not 1 <= self.normalized_rank <= rank:
-            raise self.error(f"has normalized_rank {self.normalized_rank}, but the range allowed is 1 to {rank}")
+            raise self.error(
+                f"has normalized_rank {self.normalized_rank}, but the range allowed is 1 to {rank}"
+            )
         return list(range(rank - self.normalized_rank, rank))
 
     def infer_types(self) -> list[Type]:
@@ -122,10 +139,10 @@ class RmsNorm(Norm):
 
 @nn.op
 class Matmul(Operator):
-    """The matrix product over the last two axes, batch axes broadcast; an operand of rank 1 is a row on the left
-    and a column on the right, and its axis is not in the result, as NumPy's. `transpose_a` and `transpose_b` swap
-    the last two axes of an operand. 8-bit integers give i32; others keep their type and wrap. Floats accumulate
-    in f32 or f64 and round once, to `dtype` where given."""
+    """The matrix product over the last two axes, batch axes broadcast; an operand of rank 1 is a row on the
+    left and a column on the right, and its axis is not in the result, as NumPy's. `transpose_a` and
+    `transpose_b` swap the last two axes of an operand. 8-bit integers give i32; others keep their type and
+    wrap. Floats accumulate in f32 or f64 and round once, to `dtype` where given."""
 
     __slots__ = ()
     name = "nn.matmul"
@@ -141,7 +158,9 @@ class Matmul(Operator):
         self.same_element([self.a, self.b])
         for value, transposed in ((self.a, self.transpose_a), (self.b, self.transpose_b)):
             if value.type.rank < (2 if transposed else 1):
-                raise self.error(f"cannot multiply {self.value_name(value)} of '{value.type}': its rank is too low")
+                raise self.error(
+                    f"cannot multiply {self.value_name(value)} of '{value.type}': its rank is too low"
+                )
         return [TensorType((*self.batch, *self.rows, *self.columns), self.element())]
 
     def element(self) -> Type:
@@ -176,7 +195,9 @@ class Matmul(Operator):
 
     def shape_requirements(self) -> Iterable[Requirement]:
         yield from equal_requirement(self, self.a, self.inner[0], self.b, self.inner[1], "cannot multiply")
-        yield from broadcast_requirements(self, [self.a, self.b], [v.type.dims[:-2] for v in (self.a, self.b)])
+        yield from broadcast_requirements(
+            self, [self.a, self.b], [v.type.dims[:-2] for v in (self.a, self.b)]
+        )
 
     def define(self, a: Tensor, b: Tensor) -> Tensor:
         batch, rows, columns = self.batch, self.rows, self.columns
@@ -197,4 +218,3 @@ def _batch(t: Tensor, batch: Sequence[Dim], at: Sequence[Scalar]) -> list[Scalar
     own = t.shape[:-2]
     skip = len(batch) - len(own)
     return [e.broadcast_index(d, r, i) for d, r, i in zip(own, batch[skip:], at[skip:])]
-

@@ -36,11 +36,11 @@ ONE = as_dim(1)
 
 @attrs.frozen
 class Requirement:
-    """A relation between dims that must hold when the operator runs; `message` says what it would mean if not.
+    """A relation between dims that must hold when the operator runs; `message` says what it would mean if
+    not.
 
-    Where one of several relations has to hold, `relation` is the product of their differences == 0, so that it
-    is one relation all the same, and `alternatives` has them one by one, for proofs.
-    """
+    Where one of several relations has to hold, `relation` is the product of their differences == 0, so that
+    it is one relation all the same, and `alternatives` has them one by one, for proofs."""
 
     relation: Any  # a Relation
     message: str
@@ -73,10 +73,10 @@ class Operator(Operation):
 
     - `infer_types`: the result types, the shape rule; raises through `error`.
     - `shape_requirements`: what the shape rule takes for granted about dims (optional).
-    - `precision`: how mixed precision treats it: `low` runs in low precision, `low_accumulate` on low operands
-      with wide accumulation inside, `keep` stays wide, `follow` is low where its operands are.
-    - `define`: the definition, on traced tensors, in the order of the operand fields (a list for a variadic one).
-    """
+    - `precision`: how mixed precision treats it: `low` runs in low precision, `low_accumulate` on low
+      operands with wide accumulation inside, `keep` stays wide, `follow` is low where its operands are.
+    - `define`: the definition, on traced tensors, in the order of the operand fields (a list for a variadic
+      one)."""
 
     __slots__ = ()
     traits = (Pure,)
@@ -124,7 +124,9 @@ class Operator(Operation):
     def check_ranked(self) -> None:
         for n, value in enumerate(self.operands):
             if isinstance(value.type, TensorType) and any(d is None for d in value.type.shape):
-                raise self.error(f"cannot work on {self.value_name(value, n)} of type '{value.type}': name its '?' dims")
+                raise self.error(
+                    f"cannot work on {self.value_name(value, n)} of type '{value.type}': name its '?' dims"
+                )
 
     # -- words and checks that shape rules share
 
@@ -155,12 +157,14 @@ class Operator(Operation):
             if type is not types[0]:
                 first, other = self.value_name(values[0]), self.value_name(value)
                 raise self.error(
-                    f"needs operands of one element type, but {first} has '{types[0]}' and {other} has '{type}'; "
-                    "insert nd.cast"
+                    f"needs operands of one element type, but {first} has '{types[0]}' and {other} has "
+                    f"'{type}'; insert nd.cast"
                 )
         return types[0]
 
-    def broadcast(self, values: Sequence[Value], shapes: Sequence[Sequence[Dim]] | None = None) -> tuple[Dim, ...]:
+    def broadcast(
+        self, values: Sequence[Value], shapes: Sequence[Sequence[Dim]] | None = None
+    ) -> tuple[Dim, ...]:
         """The shape that `values` (or `shapes`, parts of theirs) broadcast to."""
         shapes = shapes or [v.type.dims for v in values]  # type: ignore[attr-defined]
         try:
@@ -201,7 +205,9 @@ def broadcast_requirements(
             yield from _pair(op, (values[m], shapes[m]), (value, shape))
 
 
-def _pair(op: Operator, a: tuple[Value, Sequence[Dim]], b: tuple[Value, Sequence[Dim]]) -> Iterable[Requirement]:
+def _pair(
+    op: Operator, a: tuple[Value, Sequence[Dim]], b: tuple[Value, Sequence[Dim]]
+) -> Iterable[Requirement]:
     for back in range(1, min(len(a[1]), len(b[1])) + 1):
         d, e = a[1][-back], b[1][-back]
         if d is not e and d is not ONE and e is not ONE:
@@ -219,7 +225,9 @@ def equal_requirement(
         yield Requirement(d.eq(e), f"{why}: {first} is {d}, {second} is {e} ({_types(a, b)})")
 
 
-def _mismatch(op: Operator, a: tuple[Value, Sequence[Dim]], b: tuple[Value, Sequence[Dim]], back: int, why: str) -> str:
+def _mismatch(
+    op: Operator, a: tuple[Value, Sequence[Dim]], b: tuple[Value, Sequence[Dim]], back: int, why: str
+) -> str:
     first = f"{_axis(op, a[0], len(a[1]) - back)} is {a[1][-back]}"
     second = f"{_axis(op, b[0], len(b[1]) - back)} is {b[1][-back]}"
     return f"cannot broadcast: {first}, {second}, and {why} ({_types(a[0], b[0])})"
@@ -255,7 +263,9 @@ def facts_of(op: Operation) -> Facts:
     return facts_from(None)
 
 
-def trace(op: Operator, operands: Sequence[Value], builder: Builder, facts: Facts | None = None) -> list[Value]:
+def trace(
+    op: Operator, operands: Sequence[Value], builder: Builder, facts: Facts | None = None
+) -> list[Value]:
     """Write the definition of `op` on `operands` (of the types of its own) as compute operations at the
     insertion point of `builder`. The values returned have the declared result types."""
     with Trace(builder.insert, facts or facts_of(op), op.location):

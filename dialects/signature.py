@@ -1,11 +1,11 @@
 """How the dim symbols of a function are bound from the shapes and scalars of a call.
 
-A symbol is solved from an argument axis in which it is the one unknown, linearly (`2*s`, `s+1`), or is an `index`
-argument declared to be it. The plan is made once; then every axis and every fact is checked.
-"""
+A symbol is solved from an argument axis in which it is the one unknown, linearly (`2*s`, `s+1`), or is an
+`index` argument declared to be it. The plan is made once; then every axis and every fact is checked."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,6 +15,9 @@ from ..ir.attributes import Location, TensorType, Type
 from ..ir.diagnostics import Diagnostic, IRError
 from ..ir.dims import Dim, DimError, Relation, compile_dims, linear_in, solve
 from .func import FuncOp
+
+
+_HOLDS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}
 
 
 @attrs.frozen
@@ -63,8 +66,9 @@ class Signature:
         direct = tuple(found[s] if axes[found[s]].dim is Dim.symbol(s) else None for s in symbols)
         sides = [side for r in function.relations for side in (r.lhs, r.rhs)]
         return Signature(
-            function.sym_name, function.location, parameters, function.type.results, symbols, function.relations,
-            axes, plan, direct, compile_dims([a.dim for a in axes], symbols), compile_dims(sides, symbols),
+            function.sym_name, function.location, parameters, function.type.results, symbols,
+            function.relations, axes, plan, direct, compile_dims([a.dim for a in axes], symbols),
+            compile_dims(sides, symbols),
         )  # fmt: skip
 
     def bind(self, arguments: Sequence[Any]) -> tuple[int, ...]:
@@ -72,20 +76,31 @@ class Signature:
         IRError lists every size and fact that does not fit."""
         given = self._given(arguments)
         values = self._solve(given)
-        if self._sizes(values) != given or not all(self._facts_hold(values)):
+        try:
+            fits = self._sizes(values) == given and all(self._facts_hold(values))
+        except DimError as error:
+            raise IRError(f"@{self.name}: {error.message}", self.location) from None
+        if not fits:
             raise IRError(list(self._failures(given, values)))
         return values
 
     def _given(self, arguments: Sequence[Any]) -> tuple[int, ...]:
         if len(arguments) != len(self.parameters):
-            raise IRError(f"@{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}", self.location)
+            raise IRError(
+                f"@{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}", self.location
+            )
         for parameter, argument in zip(self.parameters, arguments):
             if isinstance(parameter.type, TensorType) and len(argument) != parameter.type.rank:
                 raise IRError(
-                    f"%{parameter.name} of @{self.name} is '{parameter.type}', of rank {parameter.type.rank}, but the "
-                    f"array has rank {len(argument)}", parameter.location,
+                    f"%{parameter.name} of @{self.name} is '{parameter.type}', of rank "
+                    f"{parameter.type.rank}, but the array has rank {len(argument)}", parameter.location,
                 )  # fmt: skip
-        return tuple([int(arguments[a.parameter] if a.axis is None else arguments[a.parameter][a.axis]) for a in self.axes])
+        return tuple(
+            [
+                int(arguments[a.parameter] if a.axis is None else arguments[a.parameter][a.axis])
+                for a in self.axes
+            ]
+        )
 
     def _solve(self, given: tuple[int, ...]) -> tuple[int, ...]:
         if None not in self._direct:
@@ -101,8 +116,7 @@ class Signature:
 
     def _facts_hold(self, values: tuple[int, ...]) -> Iterator[bool]:
         sides = self._sides(values)
-        pairs = zip(self.facts, sides[::2], sides[1::2])
-        return (Relation.of(f.kind, Dim.constant(a), Dim.constant(b)).evaluate({}) for f, a, b in pairs)
+        return (_HOLDS[f.kind](a, b) for f, a, b in zip(self.facts, sides[::2], sides[1::2]))
 
     # -- messages
 
@@ -119,17 +133,24 @@ class Signature:
         source = dict(self.plan)
         for n, (wanted, size) in enumerate(zip(self._sizes(values), given)):
             if wanted != size:
-                yield Diagnostic(f"@{self.name}: {self._mismatch(n, wanted, size, given, source)}", self._location(n))
+                yield Diagnostic(
+                    f"@{self.name}: {self._mismatch(n, wanted, size, given, source)}", self._location(n)
+                )
         for fact, holds in zip(self.facts, self._facts_hold(values)):
             if not holds:
                 sizes = ", ".join(f"{s} = {v}" for s, v in zip(self.symbols, values) if s in fact.symbols)
-                yield Diagnostic(f"@{self.name}: needs {fact}, which does not hold for {sizes}", self.location)
+                yield Diagnostic(
+                    f"@{self.name}: needs {fact}, which does not hold for {sizes}", self.location
+                )
 
-    def _mismatch(self, n: int, wanted: int, size: int, given: tuple[int, ...], source: dict[str, int]) -> str:
+    def _mismatch(
+        self, n: int, wanted: int, size: int, given: tuple[int, ...], source: dict[str, int]
+    ) -> str:
         dim = self.axes[n].dim
         for symbol in self.symbols:
             if dim is Dim.symbol(symbol):
-                return f"symbol '{symbol}' is {wanted} by {self.place(source[symbol])} and {size} by {self.place(n)}"
+                first = self.place(source[symbol])
+                return f"symbol '{symbol}' is {wanted} by {first} and {size} by {self.place(n)}"
         if dim.is_constant:
             return f"{self.place(n)} must be {dim}, but is {size}"
         places = ", ".join(f"{s} = {given[source[s]]} by {self.place(source[s])}" for s in sorted(dim.symbols)
@@ -142,7 +163,11 @@ def _parameters(function: FuncOp) -> Iterator[Parameter]:
     for n, type in enumerate(function.type.inputs):
         name = hints[n] if n < len(hints) and hints[n] else f"arg{n}"
         location = function.arguments[n].location if n < len(hints) else function.location
-        known = location if getattr(location, "line", None) or getattr(location, "inner", None) else function.location
+        known = (
+            location
+            if getattr(location, "line", None) or getattr(location, "inner", None)
+            else function.location
+        )
         yield Parameter(str(name), type, known, function.argument_dim(n))
 
 
@@ -157,8 +182,11 @@ def _axes(function: FuncOp, parameters: Sequence[Parameter]) -> Iterator[Axis]:
                 yield Axis(n, axis, dim)
 
 
-def _plan(function: FuncOp, parameters: Sequence[Parameter], axes: Sequence[Axis]) -> Iterator[tuple[str, int]]:
-    """Symbols with the axis that binds each: axes that are the symbol first, then those linear in one unknown."""
+def _plan(
+    function: FuncOp, parameters: Sequence[Parameter], axes: Sequence[Axis]
+) -> Iterator[tuple[str, int]]:
+    """Symbols with the axis that binds each: axes that are the symbol first, then those linear in one
+    unknown."""
     bound: set[str] = set()
     for n, axis in enumerate(axes):
         for symbol in axis.dim.symbols - bound:
@@ -171,14 +199,18 @@ def _plan(function: FuncOp, parameters: Sequence[Parameter], axes: Sequence[Axis
     for symbol in function.symbols:
         if symbol not in bound:
             raise function.error(
-                f"cannot bind symbol '{symbol}' from the shapes of the arguments of @{function.sym_name}; pass it as a "
-                f"scalar argument: %{symbol}: index {{dim = {symbol}}}"
+                f"cannot bind symbol '{symbol}' from the shapes of the arguments of "
+                f"@{function.sym_name}; pass it as a scalar argument: %{symbol}: index {{dim = {symbol}}}"
             )
 
 
 def _next(axes: Sequence[Axis], bound: set[str], symbols: Sequence[str]) -> tuple[str, int] | None:
     for n, axis in enumerate(axes):
         unknown = axis.dim.symbols - bound
-        if len(unknown) == 1 and linear_in(axis.dim, symbol := next(iter(unknown)), bound) and symbol in symbols:
+        if (
+            len(unknown) == 1
+            and linear_in(axis.dim, symbol := next(iter(unknown)), bound)
+            and symbol in symbols
+        ):
             return symbol, n
     return None

@@ -125,6 +125,8 @@ def parse_shape(text: str, token: Tok) -> tuple[Any, ...]:
         return tuple(None if part.strip() == "?" else parse_dim(part) for part in parts)
     except DimError as error:
         raise InnerError(error.message, token.start) from None
+    except RecursionError:
+        raise InnerError("dim nested too deeply", token.start) from None
 
 
 def _simple(token: Tok) -> Type:
@@ -336,7 +338,10 @@ class Inner:
         return c[0].text, c[0].start, c[2], location
 
     def file_location(self, c: Children) -> Location:
-        return FileLoc(unquote(c[0].text), int(c[2].text), int(c[4].text))
+        numbers = [literals.parse_int(t.text) for t in (c[2], c[4])]
+        if not all(0 <= n < 1 << 32 for n in numbers):
+            raise InnerError("line and column must fit in 32 bits", c[2].start)
+        return FileLoc(unquote(c[0].text), *numbers)
 
     def range_location(self, c: Children) -> Location:
         inner = self.file_location(c)

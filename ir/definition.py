@@ -204,10 +204,12 @@ def successor(*, variadic: bool = False, doc: str = "") -> Any:
 
 @attrs.frozen
 class Trait:
-    """A property of an operation class; `verify` raises through `op.error`."""
+    """A property of an operation class; `verify` raises through `op.error`. `types_only`: whether it raises
+    depends on the types of operands and results alone, so that one check does for all of equal types."""
 
     name: str
     verify: Callable[[Operation], None] | None = attrs.field(default=None, eq=False)
+    types_only: bool = attrs.field(default=False, eq=False)
 
 
 @attrs.define

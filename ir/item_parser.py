@@ -18,6 +18,7 @@ from .dims import Dim, DimError, parse_facts
 from .lexer import Tok, inner_tokens
 from .literals import InnerError, number_attribute, parse_int, symbol_reference, unquote
 from .syntax import RegionNode
+from .verifier import check_fields
 
 if TYPE_CHECKING:
     from .parser import _Builder
@@ -64,7 +65,7 @@ class ItemParser:
         self.builder = builder
         self.cls = cls
         self.head = head
-        self.items = items
+        self.items = [part for token in items for part in _parts(token)]
         self.index = 0
         self._location = location
         self._results = results
@@ -81,6 +82,8 @@ class ItemParser:
             raise self.error(str(error)) from None
         except IRError as error:
             raise error.at(self.location) from None
+        except RecursionError:
+            raise self.error("nested too deeply") from None
         if self.index < len(self.items):
             raise self.error(f"unexpected '{self.items[self.index].text}' in '{self.cls.name}'")
         return op
@@ -445,8 +448,17 @@ class ItemParser:
         own = without_defaults(own, inherent)
         op = self.cls(operands, result_types or (), own, rest, regions, successors, self._location)
         if result_types is None and self.cls.definition.results:
+            check_fields(op)
             set_results(op, op.infer_types())  # type: ignore[attr-defined]
         return op
+
+
+def _parts(token: Token) -> list[Token]:
+    """A colon and a function type that the lexer took together, apart."""
+    if token.type != "SIGNATURE":
+        return [token]
+    skip = token.text.index("(")
+    return [Tok("COLON", ":", token.start), Tok("FUNCTYPE", token.text[skip:], token.start + skip)]
 
 
 def _relexed(token: Tok) -> Any:

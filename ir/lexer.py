@@ -36,7 +36,8 @@ _STARTS = rf"""
   | (?P<_OPNAME>{_ID})
 """
 _ITEMS = rf"""
-    (?P<COLON>:)
+    (?P<SIGNATURE>:\s*\([^()%"]*\)\s*->\s*(?:\([^()%"]*\)|[!\w$.]+(?![\w$.]|\s*<)))
+  | (?P<_COLON>:)
   | (?P<_FUNCTYPE>\([^()%"]*\)\s*->\s*(?:\([^()%"]*\)|[!\w$.]+(?![\w$.]|\s*<)))
   | (?P<PROPS><\{{{_FLAT}\}}>)
   | (?P<VALUE>{_VALUE})
@@ -57,16 +58,17 @@ _ITEMS = rf"""
   | (?P<PUNCT>[<>=!]=|\|\||&&|[^\s"\x00])
   | (?P<_BAD>[\s\S])
 """
-_OUTER_START = re.compile(rf"\s*(?:{_STARTS}|{_ITEMS})", re.X)
+_OUTER_START = re.compile(rf"\s*(?:{_STARTS})", re.X)
 _OUTER_ITEM = re.compile(rf"\s*(?:{_ITEMS})", re.X)
 _DICT_START = re.compile(rf"\{{\s*(?:({_ID})|{_STRING})\s*([=,}}])")
 _EMPTY = re.compile(r"\{\s*\}")
 _TYPE_WORD = re.compile(r"[!\w$.]+\s*")
+_PAREN = re.compile(r"\s*\(")
 _ARROW = re.compile(r"\s*->\s*")
 _NEW_LINE = re.compile(r"[ \t\r]*\n")
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*")
 # After these an operation cannot begin.
-_NO_START = frozenset(["COMMA", "COLON", "EQUAL", "ARROW", "LPAR", "LSQB", "PUNCT"])
+_NO_START = frozenset(["COMMA", "COLON", "EQUAL", "ARROW", "LPAR", "LSQB", "PUNCT", "GENERIC", "PROPS"])
 # Right after these an undotted name is an operation's; after others only at the start of a line.
 _BEFORE_OP = frozenset(["", "LBRACE", "RBRACE", "LABEL", "LOC"])
 _BEFORE_TYPE = frozenset(["COLON", "ARROW", "COMMA", "LPAR", "EQUAL"])
@@ -151,6 +153,20 @@ class _Outer:
         self.text = text
         self.source = source
         self.is_operation = is_operation
+        self._parens: dict[int, int] | None = None
+
+    def parens(self, start: int) -> int:
+        """Where the `(` at `start` is closed. All are matched at once: nested ones are asked for one by one."""
+        if self._parens is None:
+            self._parens, open = {}, []
+            for match in _PARENS.finditer(self.text):
+                if match[0] == "(":
+                    open.append(match.start())
+                elif match[0] == ")" and open:
+                    self._parens[open.pop()] = match.end()
+        if start not in self._parens:
+            raise self.source.error(start, "'(' is never closed")
+        return self._parens[start]
 
     def closed(self, pattern: re.Pattern[str], start: int) -> int:
         end = closing(pattern, self.text, start)
@@ -179,9 +195,16 @@ class _Outer:
     def _functype(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
         return ("FUNCTYPE", end) if before in _BEFORE_TYPE else ("LPAR", start + 1)
 
+    def _colon(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
+        paren = _PAREN.match(self.text, end)
+        if paren is None:
+            return "COLON", end
+        kind, stop = self._lpar(paren.end() - 1, paren.end(), "COLON", gap)
+        return ("SIGNATURE", stop) if kind == "FUNCTYPE" else ("COLON", end)
+
     def _lpar(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
         if before in _BEFORE_TYPE:
-            inputs = self.closed(_PARENS, start)
+            inputs = self.parens(start)
             if arrow := _ARROW.match(self.text, inputs):
                 return self.function_type(arrow.end())
         return "LPAR", end
@@ -189,7 +212,7 @@ class _Outer:
     def function_type(self, at: int) -> tuple[str, int]:
         """A function type, whose results start at `at`."""
         if self.text[at : at + 1] == "(":
-            return "FUNCTYPE", self.closed(_PARENS, at)
+            return "FUNCTYPE", self.parens(at)
         word = _TYPE_WORD.match(self.text, at)
         if word is None:
             raise self.source.error(at, "expected a type")
@@ -215,7 +238,7 @@ class _Outer:
         return "PROPS", stop + 1
 
     def _label(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
-        stop = self.closed(_PARENS, end)
+        stop = self.parens(end)
         colon = re.compile(r"\s*:").match(self.text, stop)
         return ("LABEL", colon.end()) if colon else ("BLOCKREF", len(self.text[:end].rstrip()))
 
@@ -229,7 +252,7 @@ class _Outer:
         return "ATTR", self.with_angles(end)
 
     def _loc(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
-        return "LOC", self.closed(_PARENS, end)
+        return "LOC", self.parens(end)
 
     def _bad(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
         char = self.text[start]
@@ -237,7 +260,7 @@ class _Outer:
 
 
 SPECIAL: dict[str, Any] = {f"_{name[1:].upper()}": getattr(_Outer, name) for name in vars(_Outer) if name in (
-    "_opname", "_functype", "_lpar", "_lbrace", "_props", "_label", "_alias", "_type", "_attr", "_loc", "_bad")
+    "_opname", "_colon", "_functype", "_lpar", "_lbrace", "_props", "_label", "_alias", "_type", "_attr", "_loc", "_bad")
 }  # fmt: skip
 
 
@@ -248,7 +271,9 @@ def outer_tokens(text: str, source: Source, is_operation: Callable[[str], bool])
     at, last, kind = 0, len(text.rstrip()), ""
     while at < last:
         items = kind in _NO_START or (kind == "OPNAME" and not _NEW_LINE.match(text, at))
-        match: Any = item_match(text, at) if items else start_match(text, at)
+        match: Any = None if items else start_match(text, at)
+        if match is None:
+            match = item_match(text, at)
         before, kind = kind, match.lastgroup
         start, end = match.span(kind)
         if kind in SPECIAL:

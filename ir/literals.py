@@ -83,6 +83,8 @@ def integer_value(token: Tok, type: IntegerType | IndexType) -> int:
         if not (isinstance(type, IntegerType) and type.width == 1):
             raise InnerError("expected a number, 'true' and 'false' are of type i1", token.start)
         return int(token.type == "TRUE")
+    if len(token.text) > 3500:  # Python writes no longer ones
+        raise InnerError("integer literal too large", _digits(token))
     value = parse_int(token.text)
     if isinstance(type, IndexType):
         type = IntegerType(64)

@@ -10,20 +10,20 @@ import difflib
 import gc
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .attribute_parser import Scope, loc_text
-from .attributes import Attribute, DictAttr, FunctionType, Location, Type
+from .attributes import Attribute, DictAttr, FunctionType, Location, Type, none
 from .core import Block, Operation, Region, UnregisteredOp, Value
 from .definition import without_defaults
 from .diagnostics import Diagnostic, IRError, Source, remember_source
 from .dims import parse_dim
 from .item_parser import ItemParser, Region_
 from .lexer import SHORT_NAMES, Tok, blank_comments
-from .literals import InnerError
+from .literals import InnerError, parse_int
 from .module import ModuleOp, empty_module
 from .registry import DIALECTS, OPERATIONS, IsolatedFromAbove
 from .syntax import RegionNode, Tail, parse_file_text
@@ -43,8 +43,17 @@ def parse_module(
     """The module of a text. Several operations, or one that is not a module, are wrapped in one. Raises IRError:
     with all errors that were found, or with `recover=False` the first."""
     source = Source(file, text)
+    if not text.isascii():
+        _check_encoding(source)
     with _collector_stopped(len(text) > _LARGE):
         return _Builder(source, allow_unregistered, recover).module()
+
+
+def _check_encoding(source: Source) -> None:
+    try:
+        source.text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise source.error(error.start, "not a character: a lone surrogate") from None
 
 
 def parse_file(path: str | Path, allow_unregistered: bool = False, recover: bool = True) -> Operation:
@@ -93,6 +102,10 @@ class _Forward(Value):
         self.offset = offset
 
 
+class _Unknown(Value):
+    """A result of an operation with an error; it may be used as a value of any type."""
+
+
 class _Builder:
     """The state of reading one text."""
 
@@ -118,7 +131,7 @@ class _Builder:
 
     def module(self) -> Operation:
         try:
-            nodes = parse_file_text(self.text, self.source, self.errors.append if self.recover else None)
+            nodes = parse_file_text(self.text, self.source, self.report)
             wrapper = empty_module()
             self._aliases(nodes)
             self._run(self._top(nodes, wrapper.body))
@@ -144,13 +157,18 @@ class _Builder:
         return IRError(unique if self.recover else unique[:1])
 
     def _aliases(self, nodes: list[Any]) -> None:
-        for node in nodes:
-            if type(node) is Tok:
-                name, _, value = node.text.partition("=")
-                try:
-                    self.scope.define(name.strip(), value)
-                except InnerError as error:
-                    raise self.error(node.start, error.message) from None
+        tokens = [n for n in nodes if type(n) is Tok and n.type == "ALIAS"]
+        for token in tokens:
+            name, _, value = token.text.partition("=")
+            self._at(token, lambda n=name, v=value: self.scope.define(n.strip(), v))
+        for token in tokens:  # each once and in order: long chains are not followed from their end
+            self._at(token, lambda n=token.text.partition("=")[0]: self.scope.alias(n.strip(), 0))
+
+    def _at(self, token: Tok, action: Callable[[], Any]) -> None:
+        try:
+            action()
+        except InnerError as error:
+            self.report(self.error(token.start, error.message))
 
     def _run(self, work: Work) -> None:
         stack = [work]
@@ -162,7 +180,7 @@ class _Builder:
                 stack.append(inner)
 
     def _top(self, nodes: list[Any], block: Block) -> Work:
-        yield from self._ops([n for n in nodes if type(n) is not Tok], block)
+        yield from self._ops([n for n in nodes if type(n) is not Tok or n.type != "ALIAS"], block)
         for forward in self.forwards.values():
             self.report(self.error(forward.offset, "use of undeclared SSA value name"))
 
@@ -185,6 +203,9 @@ class _Builder:
 
     def _ops(self, nodes: list[Any], block: Block) -> Work:
         for node in nodes:
+            if type(node) is Tok:
+                self._not_an_operation(node)
+                continue
             try:
                 op = self._generic(*node) if node[1].type == "GENERIC" else self._custom(*node)
                 block.append(op)
@@ -209,12 +230,13 @@ class _Builder:
         text = tail.type.text
         signature = self.signatures.get(text)
         if signature is None:
-            signature = self.signatures[text] = self.read("function", text, tail.type.start)
+            skip = len(text) - len(text[1:].lstrip())
+            signature = self.signatures[text] = self.read("function", text[skip:], tail.type.start + skip)
         operands = []
         if len(rest) > 2:
             keys = _VALUE.findall(rest)
             if len(keys) != len(signature.inputs):
-                raise self._count_error(keys, signature, tail.type.start)
+                raise self._count_error(keys, signature, tail.type)
             known = self.values
             for key, type in zip(keys, signature.inputs):
                 value = known.get(key)
@@ -222,7 +244,7 @@ class _Builder:
                     value = self.use(key, type, self._operand_offset(head, len(operands)))
                 operands.append(value)
         elif signature.inputs:
-            raise self._count_error((), signature, tail.type.start)
+            raise self._count_error((), signature, tail.type)
         properties: Any = ()
         attributes: Any = ()
         if tail.properties is not None or tail.attributes is not None:
@@ -238,7 +260,8 @@ class _Builder:
             )
         return cls(operands, signature.results, properties, attributes, regions, successors, location)
 
-    def _count_error(self, keys: Any, signature: FunctionType, offset: int) -> IRError:
+    def _count_error(self, keys: Any, signature: FunctionType, token: Tok) -> IRError:
+        offset = token.start + token.text.index("(")
         plural = "" if len(keys) == 1 else "s"
         return self.error(offset, f"expected {len(keys)} operand type{plural}  but had {len(signature.inputs)}")
 
@@ -398,6 +421,8 @@ class _Builder:
         if key.endswith("#0"):
             key = key[:-2]
         value = self.values.get(key)
+        if isinstance(self.values.get(key.partition("#")[0]), _Unknown):
+            return _Unknown(type)
         if value is None:
             if "#" in key and self._defined(key):
                 raise self.error(offset, "reference to invalid result number")
@@ -416,6 +441,8 @@ class _Builder:
     def known(self, key: str, offset: int) -> Value:
         """The value of that name, which must be defined already."""
         value = self.values.get(key[:-2] if key.endswith("#0") else key)
+        if isinstance(self.values.get(key.partition("#")[0]), _Unknown):
+            raise IRError([])  # it was reported where the value is defined
         if value is None or isinstance(value, _Forward):
             raise self.error(offset, f"use of undeclared SSA value name: '{key}' must be defined before this, or its "
                              "type written")  # fmt: skip
@@ -448,7 +475,7 @@ class _Builder:
                 self.local.append(key)
             results[0].hint = hint_of(key)
             return
-        groups = [(m[1], int(m[2] or 1), m.start()) for m in _RESULT.finditer(text)]
+        groups = [(m[1], parse_int(m[2] or "1"), m.start()) for m in _RESULT.finditer(text)]
         self._check_result_count(groups, len(results), start)
         at = 0
         for name, count, offset in groups:
@@ -467,7 +494,19 @@ class _Builder:
             raise self.error(start, f"operation defines {have} results but was provided {total} to bind")
 
     def _define_unknown(self, token: Tok) -> None:
-        """After an error: uses of the results are not errors of their own."""
+        """After an error: uses of the results are no errors of their own."""
+        for match in _RESULT.finditer(token.text):
+            unknown = _Unknown(none)
+            old = self.forwards.pop(match[1], None)
+            if match[1] not in self.values or old is not None:
+                self.values[match[1]] = unknown
+                self.local.append(match[1])
+
+    def _not_an_operation(self, token: Tok) -> None:
+        if token.type == "ERROR":
+            self._define_unknown(token)
+        else:
+            self.report(self.error(token.start, "aliases are defined at the top of a file"))
 
 
 def hint_of(name: str) -> str | None:

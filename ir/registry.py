@@ -65,4 +65,4 @@ def _same_types(op: Operation) -> None:
             raise op.error(f"requires the same type for all operands and results, but has '{types[0]}' and '{other}'")
 
 
-SameOperandsAndResultType = Trait("SameOperandsAndResultType", _same_types)
+SameOperandsAndResultType = Trait("SameOperandsAndResultType", _same_types, types_only=True)

@@ -131,6 +131,7 @@ class PatternRewriter(Builder):
     def __init__(self) -> None:
         super().__init__()
         self.changed = False
+        self._constants: dict[Any, Operation] = {}
 
     @property
     def location(self) -> Any:
@@ -250,9 +251,21 @@ class PatternRewriter(Builder):
             self.modified(op)
 
     def constant(self, value: Attribute, type: Type) -> Value | None:
-        """A new constant before the root; None where no dialect can make it."""
+        """The constant, at the start of the root's block, where one made before is used again; None where no
+        dialect can make it."""
+        assert self.block is not None
+        key = self.block, value, type
+        known = self._constants.get(key)
+        if known is not None and known.parent is self.block:
+            return known.results[0]
         op = make_constant(value, type, self.location)
-        return None if op is None else self.insert(op).results[0]
+        if op is None:
+            return None
+        self._constants[key] = op
+        self.block.insert_before(op, self.block.first)
+        self.changed = True
+        self.touched(op)
+        return op.results[0]
 
 
 def _check_unused(op: Operation) -> None:

@@ -9,7 +9,7 @@
     )
 
 A pattern is a call over variables, constants and calls. A variable that occurs twice must be the same value. The
-operands of a commutative operation are tried in both orders. A replacement is a variable, a constant, or a call; its
+operands of a commutative operation are tried in both orders, each call by itself: the first that matches is taken. A replacement is a variable, a constant, or a call; its
 new operations get their types from `infer_types` (the outermost the root's), and attributes only as the rule gives
 them: `call(AddI)(x, y, predicate=lambda m: m.op.predicate)`. A rule is skipped where types do not agree or a constant
 cannot be made.
@@ -25,7 +25,6 @@ import attrs
 
 from .attributes import Attribute, Type
 from .core import Operation, OpResult, Value
-from .definition import build
 from .registry import Commutative
 from .rewriter import Pattern, PatternRewriter, constant_of, is_constant_class
 
@@ -156,37 +155,28 @@ class Rule(Pattern):
         match = Match(op, bindings)
         if self.condition is not None and not self.condition(match):
             return False
-        made: list[Operation] = []
-        value = self._value(self.replacement, match, rewriter, made)
-        if value is None or value.type is not op.results[0].type or value is op.results[0]:
-            for unused in reversed(made):
-                rewriter.erase(unused)
-            rewriter.changed = False
+        root = op.results[0]
+        if isinstance(self.replacement, Var) and match._bindings[self.replacement.name].type is not root.type:
+            return False
+        value = self._value(self.replacement, match, rewriter)
+        if value is None or value is root:
             return False
         rewriter.replace(op, value)
         return True
 
-    def _value(self, what: Any, match: Match, rewriter: PatternRewriter, made: list[Operation]) -> Value | None:
+    def _value(self, what: Any, match: Match, rewriter: PatternRewriter) -> Value | None:
         if isinstance(what, Var):
             return match._bindings[what.name]
+        type = match.op.results[0].type
         if isinstance(what, Const):
-            return _constant(what, match.op.results[0].type, rewriter, made)
-        arguments = [self._value(a, match, rewriter, made) for a in what.arguments]
+            attribute = what.make(type)
+            return None if attribute is None else rewriter.constant(attribute, type)
+        arguments = [self._value(a, match, rewriter) for a in what.arguments]
         if any(a is None for a in arguments):
             return None
         given = {k: v(match) if callable(v) else v for k, v in what.attributes.items()}
-        types = [r.type for r in match.op.results] if what is self.replacement else None
-        op = build(what.cls, *arguments, result_types=types, location=rewriter.location, **given)
-        made.append(rewriter.insert(op))
-        return op.results[0]
-
-
-def _constant(const: Const, type: Type, rewriter: PatternRewriter, made: list[Operation]) -> Value | None:
-    attribute = const.make(type)
-    value = None if attribute is None else rewriter.constant(attribute, type)
-    if isinstance(value, OpResult):
-        made.append(value.op)
-    return value
+        types = [type] if what is self.replacement else None
+        return rewriter.create(what.cls, *arguments, result_types=types, **given).results[0]
 
 
 def rules(*table: tuple[Any, ...]) -> list[Rule]:

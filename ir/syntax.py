@@ -1,17 +1,23 @@
 """Grammar, lexers and callbacks put together: `parse_file_text` gives the nodes of a file, `parse_inner` the value
-of the text inside a token. Lark builds its tables when first asked, once a thread."""
+of the text inside a token.
+
+Lark makes the LALR tables of grammar.lark. That takes 150 ms, so they are shipped as grammar.json, written by
+`python -m stepwell.ir.syntax`; where that file is not of this grammar they are made anew.
+"""
 
 from __future__ import annotations
 
-import sys
+import hashlib
+import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
-from lark import Lark, UnexpectedToken
-from lark.lexer import Lexer
+from lark import UnexpectedToken
+from lark.parsers.lalr_analysis import ParseTable, Reduce, Shift
+from lark.parsers.lalr_parser_state import ParseConf, ParserState
 
 from .attribute_parser import Inner, Scope
 from .diagnostics import IRError, Source
@@ -82,14 +88,16 @@ class Callbacks(Inner):
         c[0].append(self.region(c[1:]))
         return c[0]  # type: ignore[no-any-return]
 
-    def operation(self, c: Children) -> Children:
-        return c
+    def named(self, c: Children) -> list[Any]:
+        c[0].append(c[1:])
+        return c[0]  # type: ignore[no-any-return]
 
-    def unnamed(self, c: Children) -> Children:
-        return [None, c[0], c[1]]
+    def unnamed(self, c: Children) -> list[Any]:
+        c[0].append([None, c[1], c[2]])
+        return c[0]  # type: ignore[no-any-return]
 
     def signature(self, c: Children) -> Tail:
-        return Tail(c[1], c[2] if len(c) == 3 else None)
+        return Tail(c[0], c[1] if len(c) == 2 else None)
 
     def with_properties(self, c: Children) -> Tail:
         return _set(c[1], "properties", c[0], ("properties",))
@@ -127,101 +135,210 @@ def _set(tail: Tail, slot: str, value: Any, not_after: tuple[str, ...]) -> Tail:
     return tail
 
 
-class _Lexer(Lexer):
-    """Chooses the lexer by the start symbol."""
+# ---------------------------------------------------------------- tables
 
-    __future_interface__ = 1
+_HERE = Path(__file__)
+_TABLES = _HERE.with_name("grammar.json")
 
-    def __init__(self, lexer_conf: Any) -> None:
-        pass
 
-    def lex(self, lexer_state: Any, parser_state: Any) -> Any:
-        text = lexer_state.text.text
-        if parser_state.parse_conf.start != "file":
-            return inner_tokens(text)
-        return outer_tokens(text, _local.source, is_operation)
+def build_tables(grammar: str) -> dict[str, Any]:
+    """The LALR tables of the grammar, as data. An action is a state to shift to, or -1 - (number of a rule)."""
+    from lark import Lark
+    from lark.lexer import Lexer
+
+    lark: Any = Lark(grammar, parser="lalr", lexer=Lexer, start=STARTS, keep_all_tokens=True, maybe_placeholders=False)
+    table = lark.parser.parser.parser.parse_table
+    numbers: dict[Any, int] = {}
+    states = {
+        state: {
+            str(token): to if action is Shift else -1 - numbers.setdefault(to, len(numbers))
+            for token, (action, to) in sorted(actions.items())
+        }
+        for state, actions in table.states.items()
+    }
+    rules = [
+        [str(r.origin.name), len(r.expansion), str(r.alias or ("" if r.options.expand1 else r.origin.name))]
+        for r in numbers
+    ]
+    return {
+        "grammar": _digest(grammar), "rules": rules, "states": [states[i] for i in range(len(states))],
+        "start": table.start_states, "end": table.end_states,
+    }  # fmt: skip
+
+
+def _digest(grammar: str) -> str:
+    return hashlib.sha256(grammar.encode()).hexdigest()
+
+
+def _load_tables() -> dict[str, Any]:
+    grammar = _HERE.with_name("grammar.lark").read_text(encoding="utf-8")
+    if _TABLES.exists():
+        found: dict[str, Any] = json.loads(_TABLES.read_bytes())
+        if found["grammar"] == _digest(grammar):
+            return found
+    return build_tables(grammar)
+
+
+class _Rule:
+    """What Lark's loop needs of a rule. It hashes as an object, which is faster than Lark's own do."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.expansion = range(size)
+        self.origin = self
+        self.name = name
+
+
+class _Parser:
+    """Lark's LALR machine over tables and callbacks."""
+
+    def __init__(self) -> None:
+        data = _load_tables()
+        self.inner = Callbacks()
+        rules = [_Rule(name, size) for name, size, _ in data["rules"]]
+        self.callbacks = {
+            rule: getattr(self.inner, callback) if callback else _only for rule, (*_, callback) in zip(rules, data["rules"])
+        }
+        states = {
+            number: {t: (Shift, to) if to >= 0 else (Reduce, rules[-1 - to]) for t, to in actions.items()}
+            for number, actions in enumerate(data["states"])
+        }
+        self.table = ParseTable(states, data["start"], data["end"])
+
+    def state(self, start: str, tokens: Iterator[Tok]) -> Any:
+        return ParserState(ParseConf(self.table, self.callbacks, start), tokens)  # type: ignore[arg-type]
+
+    def parse(self, start: str, tokens: Iterable[Tok], end: int) -> Any:
+        """The value of the tokens. Raises UnexpectedToken, with the state in it."""
+        state = self.state(start, iter(tokens))
+        feed = state.feed_token
+        for token in tokens:
+            feed(token)
+        return feed(Tok("$END", "", end), True)
+
+
+def _only(children: Children) -> Any:
+    return children[0]
 
 
 _local = threading.local()
+
+
+def _parser() -> _Parser:
+    made = getattr(_local, "parser", None)
+    if made is None:
+        made = _local.parser = _Parser()
+    return made  # type: ignore[no-any-return]
 
 
 def is_operation(name: str) -> bool:
     return name in OPERATIONS or name in SHORT_NAMES
 
 
-def _lark() -> tuple[Lark, Callbacks]:
-    made = getattr(_local, "lark", None)
-    if made is None:
-        callbacks = Callbacks()
-        grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-        lark = Lark(
-            grammar, parser="lalr", lexer=_Lexer, transformer=callbacks, start=STARTS, keep_all_tokens=True,
-            propagate_positions=False, maybe_placeholders=False,
-        )  # fmt: skip
-        _speed_up(lark)
-        made = _local.lark = (lark, callbacks)
-    return made  # type: ignore[no-any-return]
-
-
-class _Rule:
-    """What Lark's loop needs of a rule, hashed as an object: its own rules and tokens hash and compare slowly."""
-
-    def __init__(self, rule: Any) -> None:
-        self.expansion = rule.expansion
-        self.origin = self
-        self.name = sys.intern(str(rule.origin.name))
-
-
-def _speed_up(lark: Any) -> None:
-    """Put such rules and plain strings into the parse table (a third of the time of a parse)."""
-    parser = lark.parser.parser.parser
-    made: dict[Any, _Rule] = {}
-    states = parser.parse_table.states
-    for state, actions in states.items():
-        states[state] = {
-            sys.intern(str(token)): (action, made.setdefault(to, _Rule(to)) if hasattr(to, "expansion") else to)
-            for token, (action, to) in actions.items()
-        }
-    for rule, fast in made.items():
-        parser.callbacks[fast] = parser.callbacks[rule]
-
-
 def parse_inner(start: str, text: str, scope: Scope) -> Any:
     """The value of `text` by rule `start`. Raises InnerError, placed in `text`."""
-    lark, callbacks = _lark()
-    before = getattr(callbacks, "scope", None)
-    callbacks.scope = scope
+    parser = _parser()
+    before = getattr(parser.inner, "scope", None)
+    parser.inner.scope = scope
     try:
-        return lark.parse(text, start=start)
+        return parser.parse(start, inner_tokens(text), len(text))
     except UnexpectedToken as error:
         raise InnerError(expectation(error), _place(error, text)) from None
+    except RecursionError:
+        raise InnerError("nested too deeply", 0) from None
     finally:
-        callbacks.scope = before  # type: ignore[assignment]
+        parser.inner.scope = before  # type: ignore[assignment]
 
 
-def parse_file_text(text: str, source: Source, report: Callable[[IRError], None] | None) -> list[Any]:
-    """The nodes of a file whose comments are blanked. Errors go to `report`, and the reading goes on at the next
-    operation; without it the first one is raised."""
-    lark, _ = _lark()
-    _local.source = source
+# ---------------------------------------------------------------- files
+
+
+def parse_file_text(text: str, source: Source, report: Callable[[IRError], None]) -> list[Any]:
+    """The nodes of a file whose comments are blanked. After an error, which goes to `report`, the reading goes on
+    at the next operation; in place of what was left out stands an ERROR token."""
+    tokens = outer_tokens(text, source, is_operation)
+    state = _parser().state("file", tokens)
+    end = Tok("$END", "", len(text))
     try:
-        return lark.parse(text, start="file")  # type: ignore[return-value]
-    except UnexpectedToken as error:
-        raise source.error(_place(error, text), expectation(error)) from None
-    except InnerError as error:
-        raise source.error(error.offset, error.message) from None
+        for token in tokens:
+            try:
+                state.feed_token(token)
+            except (UnexpectedToken, InnerError) as error:
+                report(_placed(error, text, source))
+                _skip(state, token, tokens)
+    except IRError as error:  # brackets or quotes: where they end is not known
+        report(error)
+        return []
+    while True:
+        try:
+            return state.feed_token(end, True)  # type: ignore[no-any-return]
+        except (UnexpectedToken, InnerError) as error:
+            report(_placed(error, text, source))
+            if not _give_up(state):
+                return []
+
+
+def _placed(error: Any, text: str, source: Source) -> IRError:
+    if isinstance(error, InnerError):
+        return source.error(error.offset, error.message)
+    return source.error(_place(error, text), expectation(error))
+
+
+_RESUME = frozenset(["RESULTS", "GENERIC", "OPNAME"])
+
+
+def _skip(state: Any, token: Tok | None, tokens: Iterator[Tok]) -> None:
+    """Drop the operation being read, and the tokens up to the next one."""
+    depth = 0
+    _drop(state)
+    while token is not None:
+        if depth == 0 and (token.type in _RESUME or token.type == "RBRACE"):
+            try:
+                state.feed_token(token)
+                return
+            except UnexpectedToken:
+                pass
+        depth += (token.type == "LBRACE") - (token.type == "RBRACE" and depth > 0)
+        token = next(tokens, None)
+
+
+def _drop(state: Any) -> None:
+    """Back to the list of operations that the one being read would join; names it would define are kept."""
+    states, values, table = state.state_stack, state.value_stack, state.parse_conf.states
+    while len(states) > 1 and table[states[-1]].get("GENERIC", (None,))[0] is not Shift:
+        states.pop()
+        dropped = values.pop()
+        if isinstance(dropped, Tok) and dropped.type == "RESULTS":
+            lost = Tok("ERROR", dropped.text, dropped.start)
+            values_of_body = next((v for v in reversed(values) if isinstance(v, list)), None)
+            if values_of_body is not None:
+                values_of_body.append(lost)
+    if len(states) == 1:  # before anything was read
+        values.clear()
+
+
+def _give_up(state: Any) -> bool:
+    """At the end of the text: leave the innermost region that is not closed. False where there is none."""
+    before = len(state.state_stack)
+    if before > 1:
+        state.state_stack.pop()
+        state.value_stack.pop()
+        _drop(state)
+    return 1 < len(state.state_stack) < before
+
+
+# ---------------------------------------------------------------- messages
 
 
 def _place(error: UnexpectedToken, text: str) -> int:
     """As in MLIR, what is missing is missing right behind the token before."""
     token: Any = error.token
-    at = len(text) if token.type == "$END" else token.start
-    return len(text[:at].rstrip()) if at else at
+    return len(text[: token.start].rstrip()) or token.start
 
 
 _WORDS = {
     "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'", "RBRACE": "'}'", "COMMA": "','",
-    "COLON": "':'", "EQUAL": "'='", "ARROW": "'->'", "RANGLE": "'>'", "FUNCTYPE": "a function type",
+    "COLON": "':'", "EQUAL": "'='", "ARROW": "'->'", "SIGNATURE": "':' and a function type",
+    "RANGLE": "'>'", "FUNCTYPE": "a function type",
     "$END": "the end",
 }  # fmt: skip
 _GROUPS = [
@@ -238,10 +355,28 @@ _GROUPS = [
 ]  # fmt: skip
 
 
+def _accepted(state: Any) -> set[str]:
+    """The tokens that can follow: of those in the table, the ones that the whole stack takes."""
+    table = state.parse_conf.states
+    return {t for t in table[state.state_stack[-1]] if t.isupper() and _takes(list(state.state_stack), t, table)}
+
+
+def _takes(stack: list[int], token: str, table: Any) -> bool:
+    while token in table[stack[-1]]:
+        action, to = table[stack[-1]][token]
+        if action is Shift:
+            return True
+        if to.expansion:
+            del stack[-len(to.expansion) :]
+        if to.name not in table[stack[-1]]:
+            return token == "$END"
+        stack.append(table[stack[-1]][to.name][1])
+    return False
+
+
 def expectation(error: UnexpectedToken) -> str:
     """`expected X or Y, but found Z`."""
-    interactive: Any = error.interactive_parser
-    expected = set(interactive.accepts() if interactive is not None else error.expected)
+    expected = _accepted(error.state)
     if {"COMMA", "RBRACE"} <= expected:
         return "expected '}' in attribute dictionary"
     words = []
@@ -253,3 +388,8 @@ def expectation(error: UnexpectedToken) -> str:
     found: Any = error.token
     what = "the end of the text" if found.type == "$END" else f"'{found.text[:40]}'"
     return f"expected {' or '.join(words[:8])}, but found {what}"
+
+
+if __name__ == "__main__":
+    made = build_tables(_HERE.with_name("grammar.lark").read_text(encoding="utf-8"))
+    _TABLES.write_text(json.dumps(made, separators=(",", ":"), sort_keys=True) + "\n", encoding="utf-8")

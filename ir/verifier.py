@@ -8,18 +8,17 @@ Nothing recurses on nesting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from .attributes import StringAttr, Type
+from .attributes import StringAttr
 from .core import Block, BlockArgument, Operation, OpResult, Region, UnregisteredOp, Value
-from .definition import OpDefinition, _Field
+from .definition import SEGMENTS, OpDefinition, _Field
 from .diagnostics import Diagnostic, IRError
 from .dominance import dominator_tree
 from .registry import Graph, IsolatedFromAbove, NoTerminator, SymbolTable, Terminator
 
 Work = Generator[Any, None, None]
-Check = Callable[[Operation], None]
 
 
 def verify(op: Operation) -> None:
@@ -47,15 +46,17 @@ class _Class:
         self.may_end = self.terminator or self.open
         self.needs_terminator = not (self.open or definition.has(NoTerminator))
         self.symbol_table = definition.has(SymbolTable)
-        self.signatures: set[tuple[Type, ...]] = set()
-        self.properties: dict[int, Mapping[str, Any]] = {}  # those found legal in this run, held so that ids are theirs
-        self.checks: list[Check] = [t.verify for t in definition.traits if t.verify is not None]
+        self.signatures: set[tuple[Any, ...]] = set()  # found legal in this run
+        self.properties: dict[int, Mapping[str, Any]] = {}  # likewise; held, so that an id stays that of one object
+        self.memoised = not any(name in definition.attributes for name in SEGMENTS)
+        traits = [t for t in definition.traits if t.verify is not None]
+        self.type_checks: list[Any] = [t.verify for t in traits if t.types_only]
+        self.checks: list[Any] = [t.verify for t in traits if not t.types_only]
         if cls.verify_op is not Operation.verify_op:
             self.checks.append(cls.verify_op)
         if getattr(cls, "check_inferred", False):
             self.checks.append(_check_inferred)
         self.counted = bool(definition.regions or definition.successors)
-        self.plain = not self.checks
 
 
 def _check_inferred(op: Operation) -> None:
@@ -99,11 +100,12 @@ class _Verifier:
         """The declared fields, traits and own check of `op`."""
         try:
             if not known.open:
-                types = (*[v.type for v in op._operands], *[v.type for v in op.results])
-                key = (len(op._operands), *types)
+                key = (len(op._operands), *[v.type for v in op._operands], *[v.type for v in op.results])
                 if key not in known.signatures:
                     check_values(op, known.definition)
-                    if known.definition.simple:
+                    for check in known.type_checks:
+                        check(op)
+                    if known.memoised:
                         known.signatures.add(key)
                 if id(op.properties) not in known.properties:
                     check_attributes(op, known.definition)
@@ -258,13 +260,12 @@ def _in_scope(op: Operation, value: Value) -> bool:
 # ---------------------------------------------------------------- declared fields
 
 
-def check_values(op: Operation, definition: OpDefinition) -> None:
+def check_values(op: Operation, definition: OpDefinition, kinds: Sequence[str] = ("operand", "result")) -> None:
     """Counts and types of operands and results."""
-    for kind, fields, groups in (
-        ("operand", definition.operands, definition.operand_groups(op)),
-        ("result", definition.results, definition.result_groups(op)),
-    ):
+    for kind in kinds:
         position = 0
+        fields: Mapping[str, _Field] = definition.operands if kind == "operand" else definition.results
+        groups = definition.operand_groups(op) if kind == "operand" else definition.result_groups(op)
         for name, field in fields.items():
             for value in groups[name]:
                 if not field.constraint.holds(value.type):
@@ -272,6 +273,12 @@ def check_values(op: Operation, definition: OpDefinition) -> None:
                         f"{kind} #{position} must be {field.constraint.description}, but got '{value.type}'"
                     )
                 position += 1
+
+
+def check_fields(op: Operation) -> None:
+    """What `infer_types` may rely on: operands and attributes are as declared."""
+    check_values(op, op.definition, ("operand",))
+    check_attributes(op, op.definition)
 
 
 def check_attributes(op: Operation, definition: OpDefinition) -> None:

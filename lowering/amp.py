@@ -1,11 +1,11 @@
 """Mixed precision: casts so that what may run in a 16-bit float does.
 
-Each operator declares its rule (dialects/operator.py). `low` and `low_accumulate` run on low operands; `follow` does
-where every f32 operand is the low result of an operator before it, or a constant; `keep` stays. Operators are
-rebuilt on cast operands with all their attributes, their types inferred again, and cast back where others use them.
-Function signatures, explicit casts, integers, f64 and operations that are no operators stay as they are. A constant
-is made again in the low type; an operator stays wide where a constant would overflow.
-"""
+Each operator declares its rule (dialects/operator.py). `low` and `low_accumulate` run on low operands;
+`follow` does where every f32 operand is the low result of an operator before it, or a constant; `keep` stays.
+Operators are rebuilt on cast operands with all their attributes, their types inferred again, and cast back
+where others use them. Function signatures, explicit casts, integers, f64 and operations that are no operators
+stay as they are. A constant is made again in the low type; an operator stays wide where a constant would
+overflow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from ..ir.registry import OPERATIONS
 
 @attrs.define
 class Amp(Pass):
-    """Run what may run in low precision in `dtype`; signatures stay. `keep` names operators that stay wide."""
+    """Run what may run in low precision in `dtype`; signatures stay. `keep` names operators that stay
+    wide."""
 
     name = "amp"
     dtype: FloatType = f16

@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 
 from ..ir.core import Block, Operation, Region, UnregisteredOp
+from ..ir.dominance import dominator_tree
 from ..ir.effects import Effects, is_pure, is_terminator, only_reads, removable_kind
 from ..ir.passes import Pass
 from ..ir.registry import Commutative, IsolatedFromAbove
-from .blocks import immediate_dominators, predecessors_of, reverse_postorder
+from .blocks import predecessors_of
 
 Steps = Generator[Any, None, None]  # a step that is not done yet; what it yields is to be done first
 
@@ -70,14 +71,10 @@ class _Eliminator:
 
     def _graph(self, region: Region) -> Steps:
         """Blocks in the order of the dominator tree; each sees what the blocks above it hold."""
-        order = reverse_postorder(region)
-        predecessors = predecessors_of(order)
-        above = immediate_dominators(order, predecessors)
-        children: dict[Block, list[Block]] = {block: [] for block in order}
-        for block in order[1:]:
-            children[above[block]].append(block)
+        children = dominator_tree(region.blocks[0])
+        predecessors = predecessors_of(list(children))
         at_end: dict[Block, int] = {}
-        stack: list[Block | int] = [order[0]]
+        stack: list[Block | int] = [region.blocks[0]]
         while stack:
             block = stack.pop()
             if isinstance(block, int):

@@ -353,11 +353,25 @@ class KernelPrinter:
         args = tuple(self.element(letter, t) for letter, t in zip(letters, types))
         made = scalar(Use(op, args, tuple(map(_element, types)), _element(result), self.c))
         parameters = ", ".join(f"{self.c.name(t)} {letter}" for letter, t in zip(letters, types))
-        return (
-            f"SW_INLINE {self.c.name(result)} {name}({parameters}) {{\n    {self.c.name(result)} r;\n"
-            f"    SW_UNROLL\n    for (int i = 0; i < {width}; ++i) {self.lane.format('r', 'i')} = "
-            f"{self.held(made, _element(result)).text};\n    return r;\n}}\n"
-        )
+        opened = [self.opened(letter, t) for letter, t in zip(letters, types) if isinstance(t, VectorType)]
+        body = [
+            *filter(None, opened), *self.results(result), "SW_UNROLL", f"for (int i = 0; i < {width}; ++i) "
+            f"{self.element('r', result).text} = {self.held(made, _element(result)).text};", *self.closed(result),
+        ]  # fmt: skip
+        head = f"SW_INLINE {self.c.name(result)} {name}({parameters})"
+        return head + " {\n    " + "\n    ".join(body) + "\n}\n"
+
+    def opened(self, name: str, type: VectorType) -> str:
+        """What must be said before the lanes of an operand can be read."""
+        return ""
+
+    def results(self, type: Type) -> list[str]:
+        """The declaration of a helper's result r."""
+        return [f"{self.c.name(type)} r;"]
+
+    def closed(self, type: Type) -> list[str]:
+        """The return of r."""
+        return ["return r;"]
 
     def element(self, name: str, type: Type) -> Expr:
         """Lane i of an operand, as a scalar."""

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+
 from stepwell.dialects import func
 from stepwell.dialects.evaluate import evaluate_function
 from stepwell.dialects.scalar import type_of
@@ -33,10 +34,18 @@ def function_of(
     """A verified function that applies one operator to its arguments, in order."""
     symbols = sorted(frozenset().union(*(t.symbols for t in types if isinstance(t, TensorType))))
     function = func.FuncOp.make(
-        "f", types, [], symbols=symbols, relations=parse_facts(facts), names=[f"x{n}" for n in range(len(types))]
+        "f",
+        types,
+        [],
+        symbols=symbols,
+        relations=parse_facts(facts),
+        names=[f"x{n}" for n in range(len(types))],
     )
     groups = _groups(cls, list(function.arguments))
-    op = function.body.append(build(cls, *groups, result_types=result_types, **attributes)) or function.body.last
+    op = (
+        function.body.append(build(cls, *groups, result_types=result_types, **attributes))
+        or function.body.last
+    )
     function.body.append(func.ReturnOp(op.results))
     function.set("function_type", TypeAttr(FunctionType(tuple(types), tuple(r.type for r in op.results))))
     for inner in function.walk():
@@ -51,7 +60,13 @@ def _groups(cls: type[Operation], values: list[Any]) -> list[Any]:
     return groups
 
 
-def apply(cls: type[Operation], *arrays: Any, dims: Sequence[str] | None = None, floats: Any = "declared", **attributes: Any) -> Any:
+def apply(
+    cls: type[Operation],
+    *arrays: Any,
+    dims: Sequence[str] | None = None,
+    floats: Any = "declared",
+    **attributes: Any,
+) -> Any:
     """The result of an operator on arrays, with dynamic dims a0_0, a0_1... (or those given)."""
     arrays = tuple(map(np.asarray, arrays))
     texts = dims or [", ".join(f"a{n}_{k}" for k in range(a.ndim)) for n, a in enumerate(arrays)]
@@ -89,7 +104,9 @@ def _numbers(value):
 
 
 def check(actual, expected, tolerance=0.0):
-    np.testing.assert_allclose(np.asarray(actual, np.float64), expected, rtol=0, atol=tolerance, equal_nan=True)
+    np.testing.assert_allclose(
+        np.asarray(actual, np.float64), expected, rtol=0, atol=tolerance, equal_nan=True
+    )
 
 
 def F(*values):

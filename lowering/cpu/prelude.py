@@ -175,7 +175,6 @@ _FLOATS = {
     "absf": "({V})(({M})a & {max})",
     "maximumf": "sw_pick_{s}((a == 0) & (b == 0), a + b, sw_pick_{s}((a > b) | (a != a), a, b))",
     "minimumf": "sw_pick_{s}((a == 0) & (b == 0), -(-a - b), sw_pick_{s}((a < b) | (a != a), a, b))",
-    "rsqrt": "1 / sw_sqrt_{s}(a)",
 }  # fmt: skip
 _INTEGERS = {
     "addi": "({V})(({U})a + ({U})b)", "subi": "({V})(({U})a - ({U})b)", "muli": "({V})(({U})a * ({U})b)",
@@ -183,7 +182,7 @@ _INTEGERS = {
     "maxsi": "({V})((a & (a > b)) | (b & ~(a > b)))", "minsi": "({V})((a & (a < b)) | (b & ~(a < b)))",
 }  # fmt: skip
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_UNARY = ("negf", "absf", "rsqrt")
+_UNARY = ("negf", "absf")
 
 
 def arithmetic_family(name: str) -> str | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from ...dialects import loop
 from ...ir.attributes import IndexType, Type, VectorType, i1
-from ..c_scalars import EQUALITY, UNARY, Expr
+from ..c_scalars import AND, UNARY, Expr
 from ..printer_base import KernelPrinter, function_names, print_source
-from .prelude import PRELUDE
+from .prelude import PRELUDE, lane_type
 
 ENTRY = "sw_entry_"
 
@@ -45,10 +43,26 @@ class CPrinter(KernelPrinter):
             f"    {self.name}({', '.join(arguments)});\n}}\n"
         )
 
+    # Lanes are worked on in arrays: gcc vectorises loops over those, and gcc 12 fails on loops over subscripts of
+    # vectors (wrong signs of masks, crashes).
+
     def element(self, name: str, type: Type) -> Expr:
-        made = super().element(name, type)
-        masked = isinstance(type, VectorType) and type.element is i1
-        return attrs.evolve(made, text=f"{made.text} != 0", rank=EQUALITY) if masked else made
+        if not isinstance(type, VectorType):
+            return Expr(name)
+        return Expr(f"{name}_[i] & 1", AND) if type.element is i1 and name != "r" else Expr(f"{name}_[i]")
+
+    def opened(self, name: str, type: VectorType) -> str:
+        return f"{self.array(name, type)} __builtin_memcpy({name}_, &{name}, sizeof {name});"
+
+    def results(self, type: Type) -> list[str]:
+        assert isinstance(type, VectorType)
+        return [f"{self.c.name(type)} r;", self.array("r", type)]
+
+    def closed(self, type: Type) -> list[str]:
+        return ["__builtin_memcpy(&r, r_, sizeof r);", "return r;"]
+
+    def array(self, name: str, type: VectorType) -> str:
+        return f"{lane_type(self.c.suffix(type.element))} {name}_[{type.shape[0]}];"
 
     def held(self, made: Expr, type: Type) -> Expr:
         return Expr(f"-({made.text})", UNARY) if type is i1 else made

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from stepwell.dialects import func, nd, nn
 from stepwell.dialects.evaluate import evaluate_function
 from stepwell.dialects.operator import Operator
@@ -56,7 +57,11 @@ def names(made):
 
 
 def elements(made, name):
-    return [(op.operands[0].type.element, op.results[0].type.element) for op in made.body.ops if op.op_name == name]
+    return [
+        (op.operands[0].type.element, op.results[0].type.element)
+        for op in made.body.ops
+        if op.op_name == name
+    ]
 
 
 def norm(b, x, w, bias):
@@ -71,7 +76,9 @@ def test_the_fault_this_began_with(rows, mean):
     types = [tensor("m", declared), tensor(declared), tensor(declared)]
     made = lowered(function(types, norm, ["m", "n"] if declared == "n" else ["m"]))
     assert elements(made, "nn.layer_norm") == [(f16, f16)]
-    x, w, b = ((RANDOM.standard_normal(s) + c).astype(np.float32) for s, c in (((64, n), mean), (n, 1), (n, 0)))
+    x, w, b = (
+        (RANDOM.standard_normal(s) + c).astype(np.float32) for s, c in (((64, n), mean), (n, 1), (n, 0))
+    )
     [y] = evaluate_function(made, [x, w, b])
     assert y.dtype == np.float32
     x, w, b = (v.astype(np.float16).astype(np.float64) for v in (x, w, b))
@@ -93,12 +100,14 @@ def test_low_values_are_passed_on_without_casts():
     def write(b, x, w, bias):
         y = b.create(nn.Matmul, x, w).result
         y = b.create(nd.Add, y, y).result  # follows
-        y = b.create(nd.Mul, y, b.create(nd.Constant, value=0.125, dtype=f32).result).result  # a constant follows too
+        y = b.create(
+            nd.Mul, y, b.create(nd.Constant, value=0.125, dtype=f32).result
+        ).result  # a constant follows too
         return b.create(nd.Add, y, bias).result  # bias is wide: stays wide
 
     made = lowered(function([tensor("m", "k"), tensor("k", "n"), tensor("n")], write))
-    assert names(made) == ["nd.cast", "nd.cast", "nn.matmul", "nd.add", "nd.constant", "nd.constant", "nd.mul", "nd.cast",
-                           "nd.add", "func.return"] or "nd.mul" in names(made)  # fmt: skip
+    casts = elements(made, "nd.cast")
+    assert casts == [(f32, f16), (f32, f16), (f16, f32)]
     assert elements(made, "nn.matmul") == [(f16, f16)]
     assert elements(made, "nd.add") == [(f16, f16), (f32, f32)]
     assert elements(made, "nd.mul") == [(f16, f16)]
@@ -109,7 +118,13 @@ def test_what_stays():
         y = b.create(nd.Exp, x).result
         z = b.create(nd.Cast, x, dtype=f16).result
         i = b.create(nd.Cast, x, dtype=i32).result
-        return y, z, b.create(nd.Add, i, i).result, b.create(nd.Add, x, x).result, b.create(nn.Softmax, w).result
+        return (
+            y,
+            z,
+            b.create(nd.Add, i, i).result,
+            b.create(nd.Add, x, x).result,
+            b.create(nn.Softmax, w).result,
+        )
 
     types = [tensor("m", "n"), tensor("n", element=f64), tensor("n")]
     made = function(types, write)
@@ -182,7 +197,9 @@ def test_b23_mixed_operands_agree_under_amp():
     assert {v.type.element for v in matmul.operands} == {f16}
 
 
-BOUND = 8  # ulps of f16 of the largest value: operands and result round once each, and the rules bound the slope
+BOUND = (
+    8  # ulps of f16 of the largest value: operands and result round once each, and the rules bound the slope
+)
 UNARY = [cls for cls in OPERATIONS.values() if issubclass(cls, nd.Neg.__base__)]
 LOW = [cls for cls in UNARY if cls.precision == "low"]
 
