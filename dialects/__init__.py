@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from ..ir.registry import load
 
-MODULES = ("builtin", "func", "arith", "math", "dim", "cf", "scf", "memref", "nd", "nn", "compute", "loop", "rt")
+MODULES = (
+    "builtin",
+    "func",
+    "arith",
+    "math",
+    "dim",
+    "cf",
+    "scf",
+    "memref",
+    "nd",
+    "nn",
+    "compute",
+    "loop",
+    "rt",
+)
 
 
 def load_all() -> None:

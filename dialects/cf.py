@@ -34,11 +34,16 @@ class Branch(Operation):
     def verify_op(self) -> None:
         for number, (block, values) in enumerate(self.targets()):
             if len(values) != len(block.arguments):
-                raise IRError(f"branch has {len(values)} operands for successor #{number}, but target block has "
-                              f"{len(block.arguments)}", self.location)  # fmt: skip
+                raise IRError(
+                    f"branch has {len(values)} operands for successor #{number}, "
+                    f"but target block has {len(block.arguments)}",
+                    self.location,
+                )
             for at, (value, argument) in enumerate(zip(values, block.arguments)):
                 if value.type is not argument.type:
-                    raise IRError(f"type mismatch for bb argument #{at} of successor #{number}", self.location)
+                    raise IRError(
+                        f"type mismatch for bb argument #{at} of successor #{number}", self.location
+                    )
 
 
 def forwarded(block: Block, values: Sequence[Value]) -> tuple[Block, tuple[Value, ...]] | None:

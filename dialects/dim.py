@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..ir.attributes import Attribute, Type, index
+from ..ir.attributes import Attribute, IntegerAttr, Type, i64, index
 from ..ir.core import Operation
 from ..ir.definition import AnyTensor, Dims, Facts, Index, Int, String, attribute, operand, result
 from ..ir.dims import Dim
 from ..ir.registry import Dialect, Pure
 from ..ir.rewriter import PatternRewriter, pattern
 from . import scalar
+
+if TYPE_CHECKING:
+    from ..ir.item_parser import ItemParser
+    from ..ir.printer import Printer
 
 dialect = Dialect("dim", "Symbolic sizes.")
 
@@ -63,8 +67,20 @@ class OfOp(Operation):
     tensor = operand(AnyTensor)
     axis = attribute(Int)
     out = result(Index)
-    assembly = "$tensor `,` $axis attr-dict `:` type($out)"
     canonicalization = [size_of_known_dim]
+
+    @classmethod
+    def parse_items(cls, p: ItemParser) -> Operation:
+        tensor = p.resolve(p.value())
+        p.expect(",")
+        axis, attributes = p.integer(), p.attr_dict()
+        p.expect(":")
+        return p.make([tensor], [p.type()], {"axis": IntegerAttr(axis, i64)}, attributes)
+
+    def print_items(self, p: Printer) -> None:
+        p.write(" ", p.name(self.tensor), f", {self.axis}")
+        p.attr_dict(self, ["axis"])
+        p.write(" : ", index)
 
     def infer_types(self) -> list[Type]:
         return [index]
@@ -77,7 +93,8 @@ class OfOp(Operation):
 
 @dialect.op
 class AssertOp(Operation):
-    """Stops the program with a message where a relation between dims does not hold; later code may rely on it."""
+    """Stops the program with a message where a relation between dims does not hold; later code may rely on
+    it."""
 
     name = "dim.assert"
     relation = attribute(Facts)

@@ -75,15 +75,14 @@ def bind_symbols(function: func.FuncOp, arrays: Sequence[Any]) -> dict[str, int]
 
 
 def _held(array: Any, type: Type, context: Context) -> Array:
-    held = np.asarray(array)
-    wanted = context.dtype(type)
+    """An argument in the dtype that its type is held in. Floats of any format are taken; integers must be exact."""
+    held, wanted = np.asarray(array), context.dtype(type)
     if held.dtype == wanted:
         return held
-    return (
-        held.astype(wanted)
-        if isinstance(getattr(type, "element", type), FloatType) or held.ndim == 0
-        else held
-    )
+    floats = isinstance(getattr(type, "element", type), FloatType)
+    if not hasattr(array, "dtype") or (floats and held.dtype.kind not in "iub"):
+        return held.astype(wanted)
+    raise IRError(f"an argument of type '{type}' needs dtype {wanted}, not {held.dtype}")
 
 
 def evaluate_compute(

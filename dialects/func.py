@@ -1,10 +1,9 @@
 """MLIR's `func`: functions, which here may declare dim symbols and facts about them.
 
-    func.func @f<m, n>(%x: tensor<[m, n], f32>, %k: index {dim = m}) -> tensor<[m, n], f32> where n % 8 == 0 { ... }
+    func.func @f<m, n>(%x: tensor<[m, n], f32>, %k: index {dim = m}) -> f32 where n % 8 == 0 { ... }
 
-Symbols, facts and the dim that an argument is are discardable attributes (`stepwell.symbols`, `stepwell.facts`,
-`stepwell.dim`), so that mlir-opt keeps them.
-"""
+Symbols, facts and the dim that an argument is are discardable attributes (`stepwell.symbols`,
+`stepwell.facts`, `stepwell.dim`), so that mlir-opt keeps them."""
 
 from __future__ import annotations
 
@@ -12,12 +11,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ir.attributes import (
-    ArrayAttr, Attribute, DictAttr, FactsAttr, FunctionType, IndexType, StringAttr, SymbolRefAttr, TensorType,
-    TupleType, Type, TypeAttr, to_attribute,
+    ArrayAttr,
+    Attribute,
+    DictAttr,
+    FactsAttr,
+    FunctionType,
+    IndexType,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    TupleType,
+    Type,
+    TypeAttr,
+    to_attribute,
 )  # fmt: skip
 from ..ir.core import Block, BlockArgument, Operation, Region
 from ..ir.definition import (
-    Array, FunctionTypeAttribute, String, SymbolRef, Unit, attribute, operand, region, result,
+    Array,
+    FunctionTypeAttribute,
+    String,
+    SymbolRef,
+    Unit,
+    attribute,
+    operand,
+    region,
+    result,
 )  # fmt: skip
 from ..ir.diagnostics import IRError
 from ..ir.registry import Dialect, IsolatedFromAbove, Terminator
@@ -115,7 +133,8 @@ class FuncOp(Operation):
         relations: Iterable[Any] = (), visibility: str | None = None, names: Sequence[str | None] = (),
         dims: Mapping[int, str] | None = None, declaration: bool = False, location: Any = None,
     ) -> FuncOp:  # fmt: skip
-        """A function with an empty entry block (none for a declaration); `dims` says which arguments are symbols."""
+        """A function with an empty entry block (none for a declaration); `dims` says which arguments are
+        symbols."""
         body = [] if declaration else [Block(inputs, names)]
         properties: dict[str, Attribute] = {
             "sym_name": StringAttr(name),
@@ -157,8 +176,8 @@ class FuncOp(Operation):
             found = self.get(name)
             if isinstance(found, ArrayAttr) and len(found.elements) != count:
                 raise self.error(
-                    f"expects {word} attribute array to have the same number of elements as the number of function "
-                    f"{word}s, got {len(found.elements)}, but expected {count}"
+                    f"expects {word} attribute array to have the same number of elements as the number of "
+                    f"function {word}s, got {len(found.elements)}, but expected {count}"
                 )
 
     def _verify_symbols(self) -> None:
@@ -180,11 +199,13 @@ class FuncOp(Operation):
             for symbol in sorted(relation.symbols):
                 yield symbol, f"fact '{relation}'"
         for number, type in enumerate(self.type.inputs):
-            symbol = self.argument_dim(number)
-            if symbol is not None:
+            dim = self.argument_dim(number)
+            if dim is not None:
                 if not isinstance(type, IndexType):
-                    raise self.error(f"argument #{number} is the dim '{symbol}' and must be index, but is '{type}'")
-                yield symbol, f"argument #{number}"
+                    raise self.error(
+                        f"argument #{number} is the dim '{dim}' and must be index, but is '{type}'"
+                    )
+                yield dim, f"argument #{number}"
 
     def _missing(self) -> list[str]:
         return [s for s in dict.fromkeys(s for s, _ in self._mentions()) if s not in self.symbols]
@@ -200,8 +221,7 @@ class FuncOp(Operation):
         relations = p.where()
         attributes = p.attr_dict("attributes")
         relations = relations or p.where()
-        given = [{DIM if k == "dim" else k: _dim_name(v) if k == "dim" else v for k, v in dict(a.attributes).items()}
-                 for a in arguments]  # fmt: skip
+        given = [_with_dim_name(a.attributes) for a in arguments]
         properties: dict[str, Attribute] = {
             "sym_name": StringAttr(name),
             "function_type": TypeAttr(FunctionType(tuple(a.type for a in arguments), tuple(results))),
@@ -255,7 +275,9 @@ class FuncOp(Operation):
         p.write("(")
         for number, type in enumerate(types):
             attributes = self.result_attributes(number)
-            p.write(", " if number else "", type, *([" ", to_attribute(attributes)] if attributes else []))
+            p.write(", " if number else "", type)
+            if attributes:
+                p.write(" ", to_attribute(attributes))
         p.write(")")
 
 
@@ -280,11 +302,13 @@ def _dictionaries(entries: Sequence[Attributes]) -> ArrayAttr:
     return ArrayAttr(tuple(DictAttr(tuple(e.items())) for e in entries))
 
 
-def _dim_name(value: Any) -> Attribute:
-    """The symbol of `{dim = m}`, however the bare word was read."""
-    if isinstance(value, StringAttr):
-        return value
-    return StringAttr(str(value).strip("[]"))
+def _with_dim_name(attributes: Attributes) -> dict[str, Attribute]:
+    """The attributes of an argument; `dim = m`, however the bare word was read, becomes `stepwell.dim`."""
+    made = dict(attributes)
+    if "dim" in made:
+        value = made.pop("dim")
+        made[DIM] = value if isinstance(value, StringAttr) else StringAttr(str(value).strip("[]"))
+    return made
 
 
 def _with_dim(attributes: DictAttr, dim: Attribute | None) -> str:
@@ -318,13 +342,14 @@ class ReturnOp(Operation):
         wanted = function.type.results
         if len(wanted) != len(self.operands):
             raise self.error(
-                f"has {len(self.operands)} operands, but enclosing function (@{function.sym_name}) returns {len(wanted)}"
+                f"has {len(self.operands)} operands, but enclosing function (@{function.sym_name}) returns "
+                f"{len(wanted)}"
             )
         for number, (value, type) in enumerate(zip(self.operands, wanted)):
             if value.type is not type:
                 raise IRError(
-                    f"type of return operand {number} ('{value.type}') doesn't match function result type ('{type}') "
-                    f"in function @{function.sym_name}", self.location,
+                    f"type of return operand {number} ('{value.type}') doesn't match function result type "
+                    f"('{type}') in function @{function.sym_name}", self.location,
                 )  # fmt: skip
 
 
@@ -367,7 +392,9 @@ class CallOp(Operation):
     def verify_op(self) -> None:
         target = self.target()
         if target.symbols:
-            raise self.error(f"cannot call @{target.sym_name}, which has dim symbols <{', '.join(target.symbols)}>")
+            raise self.error(
+                f"cannot call @{target.sym_name}, which has dim symbols <{', '.join(target.symbols)}>"
+            )
         inputs, results = target.type.inputs, target.type.results
         if len(inputs) != len(self.operands):
             raise self.error("incorrect number of operands for callee")
@@ -379,5 +406,5 @@ class CallOp(Operation):
             raise self.error("incorrect number of results for callee")
         for number, (type, value) in enumerate(zip(results, self.results)):
             if value.type is not type:
-                raise self.error(f"result type mismatch at index {number}", f"op result types: '{value.type}'",
-                                 f"function result types: '{type}'")  # fmt: skip
+                notes = f"op result types: '{value.type}'", f"function result types: '{type}'"
+                raise self.error(f"result type mismatch at index {number}", *notes)

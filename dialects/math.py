@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.definition import AnyAttr, FloatLike, attribute, operand, result
 from ..ir.registry import Dialect
-from . import scalar
+from . import scalar_numpy
 from .scalar_ops import NO_FASTMATH, FloatBinary, FloatTest, FloatUnary, IntegerBinary, IntegerUnary, ScalarOp
 
 dialect = Dialect("math", "Mathematical functions.")
@@ -15,7 +15,7 @@ class AbsF(FloatUnary):
     """Magnitude."""
 
     name = "math.absf"
-    numpy = staticmethod(scalar.absf)
+    numpy = staticmethod(scalar_numpy.absf)
 
 
 @dialect.op
@@ -23,7 +23,7 @@ class AbsI(IntegerUnary):
     """Magnitude of a signed integer; the smallest gives itself."""
 
     name = "math.absi"
-    numpy = staticmethod(scalar.absi)
+    numpy = staticmethod(scalar_numpy.absi)
 
 
 @dialect.op
@@ -31,7 +31,7 @@ class CtPop(IntegerUnary):
     """How many bits are set."""
 
     name = "math.ctpop"
-    numpy = staticmethod(scalar.ctpop)
+    numpy = staticmethod(scalar_numpy.ctpop)
 
 
 @dialect.op
@@ -39,7 +39,7 @@ class Exp(FloatUnary):
     """e to the power x."""
 
     name = "math.exp"
-    numpy = staticmethod(scalar.function("exp"))
+    numpy = staticmethod(scalar_numpy.function("exp"))
 
 
 @dialect.op
@@ -47,7 +47,7 @@ class Exp2(FloatUnary):
     """2 to the power x."""
 
     name = "math.exp2"
-    numpy = staticmethod(scalar.function("exp2"))
+    numpy = staticmethod(scalar_numpy.function("exp2"))
 
 
 @dialect.op
@@ -55,7 +55,7 @@ class ExpM1(FloatUnary):
     """exp(x) - 1, accurate near 0."""
 
     name = "math.expm1"
-    numpy = staticmethod(scalar.function("expm1"))
+    numpy = staticmethod(scalar_numpy.function("expm1"))
 
 
 @dialect.op
@@ -63,7 +63,7 @@ class Log(FloatUnary):
     """Natural logarithm."""
 
     name = "math.log"
-    numpy = staticmethod(scalar.function("log"))
+    numpy = staticmethod(scalar_numpy.function("log"))
 
 
 @dialect.op
@@ -71,7 +71,7 @@ class Log2(FloatUnary):
     """Logarithm to base 2."""
 
     name = "math.log2"
-    numpy = staticmethod(scalar.function("log2"))
+    numpy = staticmethod(scalar_numpy.function("log2"))
 
 
 @dialect.op
@@ -79,7 +79,7 @@ class Log10(FloatUnary):
     """Logarithm to base 10."""
 
     name = "math.log10"
-    numpy = staticmethod(scalar.function("log10"))
+    numpy = staticmethod(scalar_numpy.function("log10"))
 
 
 @dialect.op
@@ -87,7 +87,7 @@ class Log1p(FloatUnary):
     """log(1 + x), accurate near 0."""
 
     name = "math.log1p"
-    numpy = staticmethod(scalar.function("log1p"))
+    numpy = staticmethod(scalar_numpy.function("log1p"))
 
 
 @dialect.op
@@ -95,7 +95,7 @@ class Sqrt(FloatUnary):
     """Square root."""
 
     name = "math.sqrt"
-    numpy = staticmethod(scalar.sqrt)
+    numpy = staticmethod(scalar_numpy.sqrt)
 
 
 @dialect.op
@@ -103,7 +103,7 @@ class Rsqrt(FloatUnary):
     """1 / sqrt(x)."""
 
     name = "math.rsqrt"
-    numpy = staticmethod(scalar.rsqrt)
+    numpy = staticmethod(scalar_numpy.rsqrt)
 
 
 @dialect.op
@@ -111,7 +111,7 @@ class Tanh(FloatUnary):
     """Hyperbolic tangent."""
 
     name = "math.tanh"
-    numpy = staticmethod(scalar.function("tanh"))
+    numpy = staticmethod(scalar_numpy.function("tanh"))
 
 
 @dialect.op
@@ -119,7 +119,7 @@ class Sinh(FloatUnary):
     """Hyperbolic sine."""
 
     name = "math.sinh"
-    numpy = staticmethod(scalar.function("sinh"))
+    numpy = staticmethod(scalar_numpy.function("sinh"))
 
 
 @dialect.op
@@ -127,7 +127,7 @@ class Cosh(FloatUnary):
     """Hyperbolic cosine."""
 
     name = "math.cosh"
-    numpy = staticmethod(scalar.function("cosh"))
+    numpy = staticmethod(scalar_numpy.function("cosh"))
 
 
 @dialect.op
@@ -135,7 +135,7 @@ class Sin(FloatUnary):
     """Sine of x in radians."""
 
     name = "math.sin"
-    numpy = staticmethod(scalar.function("sin"))
+    numpy = staticmethod(scalar_numpy.function("sin"))
 
 
 @dialect.op
@@ -143,7 +143,7 @@ class Cos(FloatUnary):
     """Cosine of x in radians."""
 
     name = "math.cos"
-    numpy = staticmethod(scalar.function("cos"))
+    numpy = staticmethod(scalar_numpy.function("cos"))
 
 
 @dialect.op
@@ -151,7 +151,7 @@ class Tan(FloatUnary):
     """Tangent of x in radians."""
 
     name = "math.tan"
-    numpy = staticmethod(scalar.function("tan"))
+    numpy = staticmethod(scalar_numpy.function("tan"))
 
 
 @dialect.op
@@ -159,7 +159,7 @@ class Asin(FloatUnary):
     """Arc sine."""
 
     name = "math.asin"
-    numpy = staticmethod(scalar.function("arcsin"))
+    numpy = staticmethod(scalar_numpy.function("arcsin"))
 
 
 @dialect.op
@@ -167,7 +167,7 @@ class Acos(FloatUnary):
     """Arc cosine."""
 
     name = "math.acos"
-    numpy = staticmethod(scalar.function("arccos"))
+    numpy = staticmethod(scalar_numpy.function("arccos"))
 
 
 @dialect.op
@@ -175,7 +175,7 @@ class Atan(FloatUnary):
     """Arc tangent."""
 
     name = "math.atan"
-    numpy = staticmethod(scalar.function("arctan"))
+    numpy = staticmethod(scalar_numpy.function("arctan"))
 
 
 @dialect.op
@@ -183,7 +183,7 @@ class Erf(FloatUnary):
     """Error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
 
     name = "math.erf"
-    numpy = staticmethod(scalar.erf)
+    numpy = staticmethod(scalar_numpy.erf)
 
 
 @dialect.op
@@ -191,7 +191,7 @@ class Floor(FloatUnary):
     """The greatest integer not above x."""
 
     name = "math.floor"
-    numpy = staticmethod(scalar.floor)
+    numpy = staticmethod(scalar_numpy.floor)
 
 
 @dialect.op
@@ -199,7 +199,7 @@ class Ceil(FloatUnary):
     """The least integer not below x."""
 
     name = "math.ceil"
-    numpy = staticmethod(scalar.ceil)
+    numpy = staticmethod(scalar_numpy.ceil)
 
 
 @dialect.op
@@ -207,7 +207,7 @@ class Round(FloatUnary):
     """The nearest integer, halves away from zero."""
 
     name = "math.round"
-    numpy = staticmethod(scalar.round_half_away)
+    numpy = staticmethod(scalar_numpy.round_half_away)
 
 
 @dialect.op
@@ -215,7 +215,7 @@ class RoundEven(FloatUnary):
     """The nearest integer, halves to even."""
 
     name = "math.roundeven"
-    numpy = staticmethod(scalar.roundeven)
+    numpy = staticmethod(scalar_numpy.roundeven)
 
 
 @dialect.op
@@ -223,7 +223,7 @@ class Trunc(FloatUnary):
     """x without its fraction."""
 
     name = "math.trunc"
-    numpy = staticmethod(scalar.trunc)
+    numpy = staticmethod(scalar_numpy.trunc)
 
 
 @dialect.op
@@ -231,7 +231,7 @@ class PowF(FloatBinary):
     """lhs to the power rhs, as C's pow."""
 
     name = "math.powf"
-    numpy = staticmethod(scalar.powf)
+    numpy = staticmethod(scalar_numpy.powf)
 
 
 @dialect.op
@@ -239,7 +239,7 @@ class Atan2(FloatBinary):
     """The angle of the point (rhs, lhs)."""
 
     name = "math.atan2"
-    numpy = staticmethod(scalar.function("arctan2"))
+    numpy = staticmethod(scalar_numpy.function("arctan2"))
 
 
 @dialect.op
@@ -247,7 +247,7 @@ class CopySign(FloatBinary):
     """The magnitude of lhs with the sign of rhs."""
 
     name = "math.copysign"
-    numpy = staticmethod(scalar.copysign)
+    numpy = staticmethod(scalar_numpy.copysign)
 
 
 @dialect.op
@@ -255,7 +255,7 @@ class IPowI(IntegerBinary):
     """lhs to the power rhs, signed, wrapping around; a negative power rounds towards zero."""
 
     name = "math.ipowi"
-    numpy = staticmethod(scalar.ipowi)
+    numpy = staticmethod(scalar_numpy.ipowi)
 
 
 @dialect.op
@@ -268,7 +268,7 @@ class Fma(ScalarOp):
     c = operand(FloatLike)
     fastmath = attribute(AnyAttr, default=NO_FASTMATH)
     out = result(FloatLike)
-    numpy = staticmethod(scalar.fma)
+    numpy = staticmethod(scalar_numpy.fma)
 
 
 @dialect.op
@@ -276,7 +276,7 @@ class IsNaN(FloatTest):
     """Whether x is NaN."""
 
     name = "math.isnan"
-    numpy = staticmethod(scalar.isnan)
+    numpy = staticmethod(scalar_numpy.isnan)
 
 
 @dialect.op
@@ -284,7 +284,7 @@ class IsInf(FloatTest):
     """Whether x is an infinity."""
 
     name = "math.isinf"
-    numpy = staticmethod(scalar.isinf)
+    numpy = staticmethod(scalar_numpy.isinf)
 
 
 @dialect.op
@@ -292,4 +292,4 @@ class IsFinite(FloatTest):
     """Whether x is neither NaN nor an infinity."""
 
     name = "math.isfinite"
-    numpy = staticmethod(scalar.isfinite)
+    numpy = staticmethod(scalar_numpy.isfinite)

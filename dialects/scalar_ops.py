@@ -1,4 +1,5 @@
-"""What the operations of `arith` and `math` share: families by operand kinds, evaluation, constant folding."""
+"""What the operations of `arith` and `math` share: families by operand kinds, evaluation, constant
+folding."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from ..ir.attributes import Attribute, OpaqueAttr, TensorType, Type, VectorType,
 from ..ir.core import Operation, Value
 from ..ir.definition import AnyAttr, BoolLike, FloatLike, SignlessIntegerLike, attribute, operand, result
 from ..ir.registry import Commutative, Pure, SameOperandsAndResultType
-from . import scalar
+from . import scalar, scalar_numpy
 
 if TYPE_CHECKING:
     from ..ir.item_parser import ItemParser
@@ -28,22 +29,22 @@ def with_element(type: Type, element: Type) -> Type:
     return VectorType(type.shape, element, type.scalable) if isinstance(type, VectorType) else element
 
 
-FLAGS = {"fastmath": "fastmath", "overflowFlags": "overflow"}  # property, keyword
+FLAGS = (("fastmath", "fastmath", ","), ("overflowFlags", "overflow", ", "))  # property, keyword, separator
 
 
 def parse_flags(p: ItemParser, cls: type[Operation]) -> dict[str, Any]:
     """`fastmath<contract>` or `overflow<nsw>`, where the operation has such a property."""
     found = {}
-    for name, word in FLAGS.items():
+    for name, word, separator in FLAGS:
         if name in cls.definition.attributes and p.optional(word):
-            found[name] = OpaqueAttr(f"#arith.{word}<{','.join(p.angle_names())}>")
+            found[name] = OpaqueAttr(f"#arith.{word}<{separator.join(p.angle_names())}>")
     return found
 
 
 def print_flags(p: Printer, op: Operation) -> list[str]:
     """Write the flags that are set; the names of the properties that are dealt with."""
     written = []
-    for name, word in FLAGS.items():
+    for name, word, _ in FLAGS:
         value = op.properties.get(name)
         if isinstance(value, OpaqueAttr) and value.text.startswith(f"#arith.{word}<"):
             written.append(name)
@@ -80,7 +81,8 @@ class ScalarOp(Operation):
         return type(self).numpy(*arrays)
 
     def folds(self, *arrays: Any) -> bool:
-        """Whether constant operands may be replaced by the result; not where MLIR leaves the result undefined."""
+        """Whether constant operands may be replaced by the result; not where MLIR leaves the result
+        undefined."""
         return True
 
     def fold(self, constants: Sequence[Attribute | None]) -> Folded:
@@ -116,7 +118,7 @@ class IntegerDivision(IntegerBinary):
 
     def folds(self, a: Any, b: Any) -> bool:
         low = -1 if a.dtype.kind == "b" else -(1 << (8 * a.dtype.itemsize - 1))
-        a, b = scalar.signed(a), scalar.signed(b)
+        a, b = scalar_numpy.signed(a), scalar_numpy.signed(b)
         return not ((b == 0) | ((a == low) & (b == -1))).any()
 
 
@@ -163,4 +165,3 @@ class FloatTest(ScalarOp):
 
     def infer_types(self) -> list[Type]:
         return [with_element(self.operands[0].type, i1)]
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..ir.attributes import IndexType, IntegerAttr, IntegerType, i1, index
-from ..ir.core import Block, Operation, Region
+from ..ir.core import Operation, Region
 from ..ir.definition import Constraint, Unit, attribute, operand, region, result
 from ..ir.effects import Recursive
 from ..ir.registry import Dialect, Terminator
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 dialect = Dialect("scf", "Structured control flow.")
 Bool = Constraint("1-bit signless integer", lambda t: t is i1)
 LoopIndex = Constraint(
-    "signless integer or index", lambda t: isinstance(t, IndexType) or (isinstance(t, IntegerType) and not t.signedness)
+    "signless integer or index",
+    lambda t: isinstance(t, IndexType) or (isinstance(t, IntegerType) and not t.signedness),
 )
 
 
@@ -103,12 +104,16 @@ def _verify_yield(op: Operation, part: Region) -> None:
     if not isinstance(last, YieldOp):
         return
     if len(last.operands) != len(op.results):
-        raise op.error(f"region control flow edge from Operation scf.yield to parent results: source has "
-                       f"{len(last.operands)} operands, but target successor needs {len(op.results)}")  # fmt: skip
+        raise op.error(
+            "region control flow edge from Operation scf.yield to parent results: source has "
+            f"{len(last.operands)} operands, but target successor needs {len(op.results)}"
+        )
     for number, (value, wanted) in enumerate(zip(last.operands, op.results)):
         if value.type is not wanted.type:
-            raise op.error(f"along control flow edge from Operation scf.yield to parent results: source type "
-                           f"#{number} '{value.type}' should match input type #{number} '{wanted.type}'")  # fmt: skip
+            raise op.error(
+                "along control flow edge from Operation scf.yield to parent results: source type "
+                f"#{number} '{value.type}' should match input type #{number} '{wanted.type}'"
+            )
 
 
 @pattern()
@@ -116,7 +121,10 @@ def loop_without_iterations(op: Any, rewriter: PatternRewriter) -> bool:
     """`scf.for` from a constant to one that is not greater does nothing."""
     lower, upper = constant_of(op.lower), constant_of(op.upper)
     if op.lower is not op.upper:
-        if not (isinstance(lower, IntegerAttr) and isinstance(upper, IntegerAttr)) or upper.value > lower.value:
+        if (
+            not (isinstance(lower, IntegerAttr) and isinstance(upper, IntegerAttr))
+            or upper.value > lower.value
+        ):
             return False
     if op.unsignedCmp and op.lower is not op.upper:
         return False
@@ -171,9 +179,15 @@ class ForOp(Operation):
     def print_items(self, p: Printer) -> None:
         variable, *carried = self.body.arguments
         lower, upper, step, *initial = self.operands
-        p.write(" ", p.name(variable), " = ", p.name(lower), " to ", p.name(upper), " step ", p.name(step), " ")
+        p.write(
+            " ", p.name(variable), " = ", p.name(lower), " to ", p.name(upper), " step ", p.name(step), " "
+        )
         if carried:
-            p.write("iter_args(", ", ".join(f"{p.name(c)} = {p.name(i)}" for c, i in zip(carried, initial)), ") -> (")
+            p.write(
+                "iter_args(",
+                ", ".join(f"{p.name(c)} = {p.name(i)}" for c, i in zip(carried, initial)),
+                ") -> (",
+            )
             p.types([r.type for r in self.results])
             p.write(") ")
         if not isinstance(variable.type, IndexType):
@@ -247,12 +261,16 @@ class WhileOp(Operation):
         before = p.region(list(zip(carried, type.inputs)))
         p.expect("do")
         after = p.region()
-        return p.make(p.resolve_all(initial, type.inputs), type.results, {}, p.attr_dict("attributes"), [before, after])
+        return p.make(
+            p.resolve_all(initial, type.inputs), type.results, {}, p.attr_dict("attributes"), [before, after]
+        )
 
     def print_items(self, p: Printer) -> None:
         carried = self.body.arguments
         if carried:
-            p.write(" (", ", ".join(f"{p.name(c)} = {p.name(i)}" for c, i in zip(carried, self.operands)), ")")
+            p.write(
+                " (", ", ".join(f"{p.name(c)} = {p.name(i)}" for c, i in zip(carried, self.operands)), ")"
+            )
         p.write(" : ")
         p.function_type([v.type for v in self.operands], [r.type for r in self.results])
         p.write(" ")

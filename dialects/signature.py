@@ -16,7 +16,6 @@ from ..ir.diagnostics import Diagnostic, IRError
 from ..ir.dims import Dim, DimError, Relation, compile_dims, linear_in, solve
 from .func import FuncOp
 
-
 _HOLDS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}
 
 

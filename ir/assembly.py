@@ -77,7 +77,7 @@ the operands as already defined; result types that it does not give come from `i
 
 A class may also have `default_dialect = "func"` (inside its regions `func.return` is written `return`) and
 `asm_result_name(self) -> str | None` (the name to print for a result without one of its own, such as `c0_i32`).
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -85,20 +85,29 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from .attributes import (
-    Attribute, DenseArrayAttr, DimsAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr, Type, TypeAttr, f64, i1,
-    i32, i64, unit,
-)  # fmt: skip
+from .attributes import DenseArrayAttr, Type, i32
 from .core import Operation, Value
-from .definition import (
-    SEGMENTS, AttributeField, Bool, Dims, Float, Int, OperandField, RegionField, String,
-    SuccessorField, SymbolRef, TypeAttribute, Unit, _Field,
+from .definition import SEGMENTS
+from .directives import (
+    AllOperands,
+    AllRegions,
+    AllTypes,
+    AttrDict,
+    AttributeValue,
+    Element,
+    FunctionalType,
+    Literal,
+    OperandName,
+    OptionalGroup,
+    RegionBody,
+    State,
+    SuccessorName,
+    TypeOf,
+    write_all,
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from .item_parser import ItemParser, Name
+    from .item_parser import ItemParser
     from .printer import Printer
 
 _TOKENS = re.compile(r"\s*(`[^`]*`|\$\w+\^?|[\w-]+|\)\?|[(),^])")
@@ -106,345 +115,12 @@ _FORMATS: dict[type[Operation], Format] = {}
 DEFAULT = "operands successors attr-dict `:` functional-type(operands, results) regions"
 
 
-@attrs.define
-class _State:
-    """What was read so far."""
-
-    operands: dict[str, list[Name]] = attrs.field(factory=dict)
-    types: dict[str, list[Type]] = attrs.field(factory=dict)
-    all_operands: list[Name] | None = None
-    operand_types: list[Type] | None = None
-    result_types: list[Type] | None = None
-    properties: dict[str, Attribute] = attrs.field(factory=dict)
-    attributes: dict[str, Attribute] = attrs.field(factory=dict)
-    regions: dict[str, list[Any]] = attrs.field(factory=dict)
-    successors: list[Any] = attrs.field(factory=list)
-
-
-class _Element:
-    """A directive. `starts`: may it begin at the next token? `present`: is there something to print?"""
-
-    def starts(self, p: ItemParser) -> bool:
-        return False
-
-    def present(self, op: Operation) -> bool:
-        return True
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        raise NotImplementedError
-
-    def write(self, op: Operation, p: Printer) -> None:
-        raise NotImplementedError
-
-
-@attrs.define
-class _Literal(_Element):
-    text: str
-
-    def starts(self, p: ItemParser) -> bool:
-        return p.at(self.text)
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        p.expect(self.text)
-
-    def write(self, op: Operation, p: Printer) -> None:
-        p.write(self.text)
-
-
-@attrs.define
-class _Operand(_Element):
-    field: OperandField
-
-    def starts(self, p: ItemParser) -> bool:
-        return p.at_value()
-
-    def present(self, op: Operation) -> bool:
-        return bool(op.definition.operand_groups(op)[self.field.name])
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        if self.field.variadic:
-            found = p.values()
-        elif self.field.optional and not p.at_value():
-            found = []
-        else:
-            found = [p.value()]
-        s.operands[self.field.name] = found
-
-    def write(self, op: Operation, p: Printer) -> None:
-        p.write(p.names(op.definition.operand_groups(op)[self.field.name]))
-
-
-@attrs.define
-class _Attribute(_Element):
-    """An attribute in the short form of its constraint."""
-
-    field: AttributeField
-    before_colon: bool = False
-
-    def starts(self, p: ItemParser) -> bool:
-        constraint, kind = self.field.constraint, p.kind()
-        if constraint is TypeAttribute:
-            return p.at_type()
-        kinds = {Int: "NUMBER", Float: "NUMBER", String: "STRING", SymbolRef: "SYMBOL"}
-        wanted = next((k for c, k in kinds.items() if c is constraint), None)
-        if wanted is not None:
-            return kind == wanted
-        if constraint is Bool:
-            return p.at("true", "false")
-        return p.at("[") or (constraint is not Dims and kind in ("NUMBER", "STRING", "SYMBOL", "ATTR", "DICT", "TYPE"))
-
-    def present(self, op: Operation) -> bool:
-        value = op.get(self.field.name)
-        return value is not None and value is not self.field.default_attribute
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        if self.field.constraint is Unit:
-            s.properties[self.field.name] = unit
-        elif not self.field.optional or self.starts(p):
-            s.properties[self.field.name] = self._value(p)
-
-    def _value(self, p: ItemParser) -> Attribute:
-        constraint = self.field.constraint
-        if constraint is Dims:
-            return DimsAttr(p.dims())
-        if constraint is SymbolRef:
-            return p.symbol()
-        if constraint is TypeAttribute:
-            return TypeAttr(p.type())
-        if constraint is Bool:
-            return IntegerAttr(int(p.keyword("true", "false") == "true"), i1)
-        if constraint is String:
-            return StringAttr(p.string())
-        if constraint in (Int, Float) and not p.typed_literal(self.before_colon):
-            return p.attribute(i64 if constraint is Int else f64)
-        return p.attribute()
-
-    def write(self, op: Operation, p: Printer) -> None:
-        value = op.get(self.field.name)
-        if value is None:
-            value = self.field.default_attribute
-        if isinstance(value, DimsAttr) and self.field.constraint is Dims:
-            p.dims(value.dims)
-        elif (isinstance(value, IntegerAttr) and self.field.constraint is Int and value.type is i64) or (
-            isinstance(value, FloatAttr) and self.field.constraint is Float and value.type is f64
-        ):
-            p.write(p.texts[value].rpartition(" : ")[0])
-        elif value is not None and value is not unit:
-            p.write(value)
-
-
-@attrs.define
-class _Region(_Element):
-    field: RegionField
-
-    def starts(self, p: ItemParser) -> bool:
-        return p.at_region()
-
-    def _regions(self, op: Operation) -> Any:
-        at = list(op.definition.regions).index(self.field.name)
-        return op.regions[at:] if self.field.variadic else op.regions[at : at + 1]
-
-    def present(self, op: Operation) -> bool:
-        return any(r.blocks for r in self._regions(op))
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        found = []
-        if not self.field.optional or p.at_region():
-            found.append(p.region())
-        while self.field.variadic and p.optional(","):
-            found.append(p.region())
-        s.regions[self.field.name] = found
-
-    def write(self, op: Operation, p: Printer) -> None:
-        _write_regions(self._regions(op), p)
-
-
-def _write_regions(regions: Any, p: Printer) -> None:
-    for index, region in enumerate(regions):
-        p.write(", " if index else "").region(region, empty_block=True)
-
-
-@attrs.define
-class _Successor(_Element):
-    field: SuccessorField | None
-
-    def starts(self, p: ItemParser) -> bool:
-        return p.kind() == "BLOCKREF"
-
-    def _blocks(self, op: Operation) -> Any:
-        if self.field is None:
-            return op.successors
-        at = list(op.definition.successors).index(self.field.name)
-        return op.successors[at:] if self.field.variadic else op.successors[at : at + 1]
-
-    def present(self, op: Operation) -> bool:
-        return bool(self._blocks(op))
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        many = self.field is None or self.field.variadic
-        if not many or self.starts(p):
-            s.successors.append(p.successor())
-        while many and p.at(",") and p.optional(","):
-            s.successors.append(p.successor())
-
-    def write(self, op: Operation, p: Printer) -> None:
-        for index, block in enumerate(self._blocks(op)):
-            p.write(", " if index else "").successor(block)
-
-
-@attrs.define
-class _AttrDict(_Element):
-    shown: tuple[str, ...]
-    before_region: bool = False
-
-    def starts(self, p: ItemParser) -> bool:
-        return p.kind() in ("DICT", "EMPTY")
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        for name, value in p.attr_dict(before_region=self.before_region).items():
-            if name in s.properties:
-                raise p.error(f"attribute '{name}' is given twice")
-            s.attributes[name] = value
-
-    def write(self, op: Operation, p: Printer) -> None:
-        p.attr_dict(op, self.shown)
-
-
-@attrs.define
-class _TypeOf(_Element):
-    """`type($x)`"""
-
-    field: _Field
-
-    def starts(self, p: ItemParser) -> bool:
-        return p.at_type()
-
-    def _values(self, op: Operation) -> tuple[Value, ...]:
-        groups = (
-            op.definition.operand_groups(op)
-            if isinstance(self.field, OperandField)
-            else op.definition.result_groups(op)
-        )
-        return groups[self.field.name]
-
-    def present(self, op: Operation) -> bool:
-        return bool(self._values(op))
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        single = self.field.single
-        s.types[self.field.name] = [p.type()] if single else p.types()
-
-    def write(self, op: Operation, p: Printer) -> None:
-        p.types([v.type for v in self._values(op)])
-
-
-@attrs.define
-class _AllTypes(_Element):
-    """`type(operands)`, `type(results)`"""
-
-    results: bool
-
-    def starts(self, p: ItemParser) -> bool:
-        return p.at_type()
-
-    def present(self, op: Operation) -> bool:
-        return bool(op.results if self.results else op.operands)
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        if self.results:
-            s.result_types = p.types()
-        else:
-            s.operand_types = p.types()
-
-    def write(self, op: Operation, p: Printer) -> None:
-        p.types([v.type for v in (op.results if self.results else op.operands)])
-
-
-class _FunctionalType(_Element):
-    def starts(self, p: ItemParser) -> bool:
-        return p.at_type()
-
-    def present(self, op: Operation) -> bool:
-        return bool(op.operands or op.results)
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        type = p.function_type()
-        s.operand_types, s.result_types = list(type.inputs), list(type.results)
-
-    def write(self, op: Operation, p: Printer) -> None:
-        p.function_type([v.type for v in op.operands], [v.type for v in op.results])
-
-
-class _Operands(_Element):
-    def starts(self, p: ItemParser) -> bool:
-        return p.at_value()
-
-    def present(self, op: Operation) -> bool:
-        return bool(op.operands)
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        s.all_operands = p.values()
-
-    def write(self, op: Operation, p: Printer) -> None:
-        p.write(p.names(op.operands))
-
-
-class _Regions(_Element):
-    def starts(self, p: ItemParser) -> bool:
-        return p.at_region()
-
-    def present(self, op: Operation) -> bool:
-        return bool(op.regions)
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        found = s.regions["*"] = []
-        if p.at_region():
-            found.append(p.region())
-            while p.optional(","):
-                found.append(p.region())
-
-    def write(self, op: Operation, p: Printer) -> None:
-        _write_regions(op.regions, p)
-
-
-@attrs.define
-class _Optional(_Element):
-    """`( ... )?`"""
-
-    elements: list[_Element]
-    anchor: _Element
-
-    def present(self, op: Operation) -> bool:
-        return self.anchor.present(op)
-
-    def read(self, p: ItemParser, s: _State) -> None:
-        if self.elements[0].starts(p):
-            for element in self.elements:
-                element.read(p, s)
-
-    def write(self, op: Operation, p: Printer) -> None:
-        _write_all(self.elements, op, p)
-
-
-_NO_SPACE_BEFORE = (",", ")", "]", ">", "(", "<", "[")
-
-
-def _write_all(elements: list[_Element], op: Operation, p: Printer) -> None:
+def _flat(elements: list[Element]) -> Iterator[Element]:
     for element in elements:
-        if isinstance(element, _Optional):
-            if element.present(op):
-                element.write(op, p)
-        elif isinstance(element, _Literal):
-            tight = element.text in _NO_SPACE_BEFORE or p.ends_with("(", "[", "<")
-            p.write("" if tight else " ").write(element.text)
-        elif isinstance(element, _AttrDict):
-            element.write(op, p)
-        elif element.present(op) or isinstance(element, (_Attribute, _FunctionalType)):
-            p.write("" if p.ends_with("(", "[", "<") else " ")
-            element.write(op, p)
-
-
-# ---------------------------------------------------------------- compiling
+        if isinstance(element, OptionalGroup):
+            yield from _flat(element.elements)
+        else:
+            yield element
 
 
 class Format:
@@ -465,20 +141,20 @@ class Format:
         self.elements = list(self._sequence())
         self._look_ahead()
 
-    def _sequence(self) -> Iterator[_Element]:
+    def _sequence(self) -> Iterator[Element]:
         while self.at < len(self.tokens) and self.tokens[self.at] != ")?":
             token = self.tokens[self.at]
             self.at += 1
             yield self._group() if token == "(" else self._element(token.rstrip("^"))
 
-    def _group(self) -> _Element:
+    def _group(self) -> Element:
         begin = self.at
         elements = list(self._sequence())
         inside = self.tokens[begin : self.at]
         self.at += 1
         names = [t for t in inside if not (t.startswith("(") or t == ",")]
         marked = [i for i, t in enumerate(self._heads(names)) if t.endswith("^")]
-        return _Optional(elements, elements[marked[0]] if marked else elements[0])
+        return OptionalGroup(elements, elements[marked[0]] if marked else elements[0])
 
     def _heads(self, tokens: list[str]) -> list[str]:
         """One token an element: what stands in the brackets of `type($x)^` is left out."""
@@ -496,61 +172,70 @@ class Format:
                 depth_word = token in ("type", "functional-type")
         return heads
 
-    def _element(self, token: str) -> _Element:
+    def _element(self, token: str) -> Element:
         d = self.definition
         if token.startswith("`"):
-            return _Literal(token.strip("`"))
+            return Literal(token.strip("`"))
         if token.startswith("$"):
             return self._field(token[1:])
         if token == "attr-dict":
-            return _AttrDict(self.shown)
+            return AttrDict(self.shown)
         if token == "type":
             return self._type(self._arguments()[0])
         if token == "functional-type":
             self._arguments()
-            return _FunctionalType()
+            return FunctionalType()
         simple: dict[str, Any] = {
-            "operands": _Operands, "regions": _Regions, "successors": lambda: _Successor(None),
+            "operands": AllOperands, "regions": AllRegions, "successors": lambda: SuccessorName(None),
         }  # fmt: skip
         if token not in simple:
             raise ValueError(f"assembly of '{d.name}': unknown directive '{token}'")
         return simple[token]()  # type: ignore[no-any-return]
 
     def _arguments(self) -> list[str]:
-        end = self.tokens.index(")", self.at) if ")" in self.tokens[self.at :] else self.tokens.index(")?", self.at)
+        end = (
+            self.tokens.index(")", self.at)
+            if ")" in self.tokens[self.at :]
+            else self.tokens.index(")?", self.at)
+        )
         found = [t for t in self.tokens[self.at + 1 : end] if t != ","]
         self.at = end + 1
         if self.at < len(self.tokens) and self.tokens[self.at] == "^":
             self.at += 1
         return found
 
-    def _field(self, name: str) -> _Element:
+    def _field(self, name: str) -> Element:
         d = self.definition
         kinds: list[tuple[Any, Any]] = [
-            (d.operands, _Operand), (d.attributes, _Attribute), (d.regions, _Region), (d.successors, _Successor),
+            (d.operands, OperandName), (d.attributes, AttributeValue),
+            (d.regions, RegionBody), (d.successors, SuccessorName),
         ]  # fmt: skip
         for fields, kind in kinds:
             if name in fields:
                 return kind(fields[name])  # type: ignore[no-any-return]
         raise ValueError(f"assembly of '{d.name}': no field '{name}'")
 
-    def _type(self, argument: str) -> _Element:
+    def _type(self, argument: str) -> Element:
         if argument in ("operands", "results"):
-            return _AllTypes(argument == "results")
+            return AllTypes(argument == "results")
         d, name = self.definition, argument[1:]
-        return _TypeOf(d.operands[name] if name in d.operands else d.results[name])
+        return TypeOf(d.operands[name] if name in d.operands else d.results[name])
 
     def _look_ahead(self) -> None:
-        for element, after in zip(self.elements, [*self.elements[1:], None]):
-            if isinstance(element, _Attribute):
-                element.before_colon = isinstance(after, _Literal) and after.text == ":"
-            if isinstance(element, _AttrDict):
-                element.before_region = any(isinstance(e, (_Region, _Regions)) for e in self.elements)
+        """Tell attributes whether a colon follows them, and attr-dict whether a region does."""
+        colon = False
+        for element in reversed(list(_flat(self.elements))):
+            if isinstance(element, AttributeValue):
+                element.before_colon = colon
+            elif isinstance(element, AttrDict):
+                element.before_region = any(isinstance(e, RegionBody | AllRegions) for e in self.elements)
+            elif isinstance(element, Literal):
+                colon = colon or element.text == ":"
 
     # -- reading
 
     def parse(self, p: ItemParser) -> Operation:
-        s = _State()
+        s = State()
         if self.declared:
             for element in self.elements:
                 element.read(p, s)
@@ -560,15 +245,15 @@ class Format:
         regions = s.regions.get("*") or [r for n in self.definition.regions for r in s.regions.get(n, [])]
         return p.make(operands, self._result_types(s), s.properties, s.attributes, regions, s.successors)
 
-    def _parse_default(self, p: ItemParser, s: _State) -> None:
+    def _parse_default(self, p: ItemParser, s: State) -> None:
         for element in self.elements:
-            if isinstance(element, _Literal):
+            if isinstance(element, Literal):
                 if not p.optional(":"):
                     s.operand_types, s.result_types = [], []
-            elif not (isinstance(element, _FunctionalType) and s.operand_types is not None):
+            elif not (isinstance(element, FunctionalType) and s.operand_types is not None):
                 element.read(p, s)
 
-    def _operands(self, p: ItemParser, s: _State) -> list[Value]:
+    def _operands(self, p: ItemParser, s: State) -> list[Value]:
         fields = self.definition.operands
         if s.all_operands is not None:
             return p.resolve_all(s.all_operands, s.operand_types)
@@ -580,7 +265,7 @@ class Format:
             return p.resolve_all(names, s.operand_types)
         return [v for name, group in groups.items() for v in p.resolve_all(group, s.types.get(name))]
 
-    def _result_types(self, s: _State) -> list[Type] | None:
+    def _result_types(self, s: State) -> list[Type] | None:
         if s.result_types is not None:
             return s.result_types
         fields = self.definition.results
@@ -594,10 +279,10 @@ class Format:
 
     def print(self, op: Operation, p: Printer) -> None:
         if self.declared:
-            _write_all(self.elements, op, p)
+            write_all(self.elements, op, p)
             return
         typed = bool(op.operands or op.results)
-        _write_all([e for e in self.elements if typed or not isinstance(e, (_Literal, _FunctionalType))], op, p)
+        write_all([e for e in self.elements if typed or not isinstance(e, (Literal, FunctionalType))], op, p)
 
 
 def format_of(cls: type[Operation]) -> Format:

@@ -1,5 +1,5 @@
-"""Types, attributes and locations from text. Results are memoised by their text: texts without aliases for the
-whole process (bounded), others by file."""
+"""Types, attributes and locations from text. Results are memoised by their text: texts without aliases for
+the whole process (bounded), others by file."""
 
 from __future__ import annotations
 
@@ -9,20 +9,47 @@ from typing import Any
 
 from . import literals
 from .attributes import (
-    ArrayAttr, Attribute, ComplexType, DenseArrayAttr, DictAttr, DimsAttr, FactsAttr, FileLoc, FloatType,
-    FunctionType, IndexType, IntegerType, Location, MemRefType, NoneType, OpaqueAttr, OpaqueLoc, OpaqueType,
-    StringAttr, TensorType, TupleType, Type, TypeAttr, UnrankedTensorType, VectorType, f64, i1, i64,
-    unit, unknown,
+    ArrayAttr,
+    Attribute,
+    ComplexType,
+    DenseArrayAttr,
+    DictAttr,
+    DimsAttr,
+    FactsAttr,
+    FileLoc,
+    FloatType,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    Location,
+    MemRefType,
+    NoneType,
+    OpaqueAttr,
+    OpaqueLoc,
+    OpaqueType,
+    StringAttr,
+    TensorType,
+    TupleType,
+    Type,
+    TypeAttr,
+    UnrankedTensorType,
+    VectorType,
+    f64,
+    i1,
+    i64,
+    unit,
+    unknown,
 )  # fmt: skip
-from .dims import DimError, parse_dim, parse_facts
+from .dims import DimError, as_dim, parse_dim, parse_facts
 from .floats import FLOAT_FORMATS
-from .lexer import Tok
+from .lexer import Tok, inner_tokens
 from .literals import InnerError, number_attribute, unquote
 from .registry import DIALECTS
 
 _ALIAS = re.compile(r'"(?:[^"\\\n]|\\.)*"|[#!][A-Za-z_][\w$]*(?![\w$]|\.[A-Za-z_])')
 _CACHE: dict[tuple[str, str], Any] = {}
 _CACHE_LIMIT = 1 << 16
+_MAX_ALIAS_DEPTH = 50
 _SCALARS: dict[str, Type] = {"index": IndexType(), "none": NoneType()}
 Children = list[Any]
 
@@ -38,6 +65,7 @@ class Scope:
         self.aliases: dict[str, str] = {}  # "#name" or "!name" -> the text it stands for
         self.resolved: dict[str, Any] = {}
         self.memo: dict[tuple[str, str], Any] = {}
+        self.depth = 0
 
     def define(self, name: str, text: str) -> None:
         if name in self.aliases:
@@ -49,19 +77,29 @@ class Scope:
         if name not in self.resolved:
             if name not in self.aliases:
                 raise InnerError(f"undefined symbol alias id '{name[1:]}'", at)
-            text = self.aliases[name].strip()
-            self.resolved[name] = None  # while it is being read
-            try:
-                if text.startswith("loc") and text.endswith(")"):
-                    self.resolved[name] = self.read("location", text[text.index("(") + 1 : -1])
-                else:
-                    self.resolved[name] = self.read("type" if name[0] == "!" else "attribute", text)
-            except InnerError as error:
-                del self.resolved[name]
-                raise InnerError(f"in alias '{name}': {error.message}", at) from None
-        if self.resolved[name] is None:
-            raise InnerError(f"alias '{name}' is defined by itself", at)
-        return self.resolved[name]
+            self.resolved[name] = InnerError(
+                f"alias '{name}' is defined by itself", at
+            )  # while it is being read
+            self.resolved[name] = self._resolve(name)
+        found = self.resolved[name]
+        if isinstance(found, InnerError):
+            raise InnerError(found.message, at)
+        return found
+
+    def _resolve(self, name: str) -> Any:
+        text = self.aliases[name].strip()
+        self.depth += 1
+        try:
+            if self.depth > _MAX_ALIAS_DEPTH:
+                return InnerError("aliases that are used before their definition nest too deeply", 0)
+            if re.match(r"loc\s*\(.*\)$", text, re.S):
+                return self.read("location", loc_text(text))
+            return self.read("type" if name[0] == "!" else "attribute", text)
+        except InnerError as error:
+            inside = error.message.startswith(("in alias", "alias"))
+            return InnerError(error.message if inside else f"in alias '{name}': {error.message}", 0)
+        finally:
+            self.depth -= 1
 
     def expand(self, text: str) -> str:
         """`text` with its aliases written out."""
@@ -84,6 +122,15 @@ class Scope:
                     _CACHE.clear()
                 _CACHE[key] = found
         return found
+
+    def read_literal(self, token: Tok) -> literals.Literal:
+        """The inside of `dense<...>`, token by token."""
+        from .syntax import parse_tokens
+
+        try:
+            return parse_tokens("literal", list(inner_tokens(token.text, False)), token.text, self)  # type: ignore[no-any-return]
+        except InnerError as error:
+            raise InnerError(error.message, token.start + error.offset) from None
 
     def _parse(self, start: str, text: str) -> Any:
         from .syntax import parse_inner
@@ -152,6 +199,10 @@ def _mlir_dims(token: Tok) -> list[int | None] | None:
     return [None if t == "?" else _extent(t, token) for t in texts]
 
 
+def as_shape(dims: list[int | None]) -> tuple[Any, ...]:
+    return tuple(None if n is None else as_dim(n) for n in dims)
+
+
 def _extent(text: str, token: Tok) -> int:
     if len(text) > 19 or int(text) >= 1 << 63:
         raise InnerError("dimension too large", token.start)
@@ -193,7 +244,7 @@ class Inner:
             if not agree:
                 raise InnerError(f"{encoding} does not agree with the shape", c[0].start)
             return TensorType(encoding.dims, element)
-        return TensorType(dims, element, encoding)
+        return TensorType(as_shape(dims), element, encoding)
 
     def symbolic(self, c: Children) -> Type:
         text = c[0].text
@@ -266,7 +317,9 @@ class Inner:
         head, _, body = c[0].text.partition("<")
         try:
             if head == "#stepwell.dims":
-                return DimsAttr(parse_shape(body.strip()[:-1].strip().removeprefix("[").removesuffix("]"), c[0]))
+                return DimsAttr(
+                    parse_shape(body.strip()[:-1].strip().removeprefix("[").removesuffix("]"), c[0])
+                )
             if head == "#stepwell.facts":
                 return FactsAttr(tuple(parse_facts(body[:-1])) if body[:-1].strip() else ())
         except DimError as error:
@@ -322,11 +375,20 @@ class Inner:
     def no_elements(self, c: Children) -> literals.Literal:
         return literals.Literal([], (0,), c[1].end_pos)
 
+    def numbers_literal(self, c: Children) -> literals.Literal:
+        return literals.Literal([], (), c[0].end_pos, numbers=c[0])
+
     def elements(self, c: Children) -> literals.Literal:
         return literals.nested(c[1], c[2])
 
     def dense(self, c: Children) -> Attribute:
-        return literals.dense(c[0], c[1] if len(c) == 5 else None, c[-1])
+        literal = c[1] if len(c) == 5 else None
+        if literal is not None and literal.numbers is not None:
+            fast = literals.dense_numbers(literal.numbers.text, c[-1])
+            if fast is not None:
+                return fast
+            literal = self.scope.read_literal(literal.numbers)
+        return literals.dense(c[0], literal, c[-1])
 
     # -- labels and locations
 
@@ -389,5 +451,3 @@ def _file(locations: list[Location]) -> FileLoc | None:
 
 def _is_layout(attribute: Attribute) -> bool:
     return isinstance(attribute, OpaqueAttr) and attribute.text.startswith(("strided", "affine_map", "#"))
-
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 from weakref import WeakValueDictionary
 
 import attrs
@@ -80,9 +80,10 @@ def _flatten(attribute: Attribute, generic: bool) -> Iterator[str]:
             stack.append(part.generic_parts() if generic else part.parts())
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(attrs.field,))
 def _define(cls: type[T]) -> type[T]:
     made = attrs.frozen(eq=False, repr=False, slots=True, weakref_slot=False, cache_hash=False)(cls)
-    made._fields = tuple(field.name for field in attrs.fields(made))  # type: ignore[misc]
+    made._fields = tuple(field.name for field in attrs.fields(made))  # type: ignore[arg-type,misc]
     return made
 
 

@@ -1,9 +1,9 @@
 """Making operations at an insertion point.
 
-    b = Builder(block)                 # at the end of a block; also Builder(before=op), Builder(after=op)
-    x = b.create(arith.AddI, x, y).result
-    with b.at(Builder(before=x.op)):   # somewhere else for a while
-        ...
+b = Builder(block)                 # at the end of a block; also Builder(before=op), Builder(after=op)
+x = b.create(arith.AddI, x, y).result
+with b.at(Builder(before=x.op)):   # somewhere else for a while
+    ...
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from .attributes import Location
 from .core import Block, Operation
 from .definition import build
 
-O = TypeVar("O", bound=Operation)
+Op = TypeVar("Op", bound=Operation)
 
 
 class Builder:
-    """Inserts operations one after the other at a point: before `anchor` in `block`, at its end when that is None.
+    """Inserts operations one after the other at a point: before `anchor` in `block`, at its end when that is
+    None.
 
-    `location`, where it is set, is given to the operations created; else they have the caller's file and line."""
+    `location`, where it is set, is given to the operations created; else they have the caller's file and
+    line."""
 
     def __init__(
         self, block: Block | None = None, *, before: Operation | None = None, after: Operation | None = None,
@@ -40,14 +42,14 @@ class Builder:
         """At the start of `block`."""
         return cls(block) if block.first is None else cls(before=block.first)
 
-    def insert(self, op: O) -> O:
+    def insert(self, op: Op) -> Op:
         """Put a new operation at the insertion point; the next one goes behind it."""
         if self.block is None:
             raise ValueError("the builder has no insertion point")
         self.block.insert_before(op, self.anchor)
         return op
 
-    def create(self, cls: type[O], *operands: Any, location: Location | None = None, **arguments: Any) -> O:
+    def create(self, cls: type[Op], *operands: Any, location: Location | None = None, **arguments: Any) -> Op:
         """Build and insert; arguments as for `definition.build`."""
         return self.insert(build(cls, *operands, location=location or self.location, **arguments))
 

@@ -48,8 +48,8 @@ def is_terminator(op: Operation) -> bool:
 
 
 class Effects:
-    """Answers about effects. Remembers, for each operation with regions, one nested operation that writes; with
-    `settled` (operations are only removed from now on) also which have none."""
+    """Answers about effects. Remembers, for each operation with regions, one nested operation that writes;
+    with `settled` (operations are only removed from now on) also which have none."""
 
     def __init__(self, settled: bool = False) -> None:
         self._writer: dict[Operation, Operation] = {}

@@ -9,7 +9,14 @@ import attrs
 
 from .attribute_parser import parse_shape
 from .attributes import (
-    Attribute, DictAttr, FunctionType, Location, StringAttr, SymbolRefAttr, Type, unknown,
+    Attribute,
+    DictAttr,
+    FunctionType,
+    Location,
+    StringAttr,
+    SymbolRefAttr,
+    Type,
+    unknown,
 )  # fmt: skip
 from .core import Block, Operation, Region, Value
 from .definition import set_results, without_defaults
@@ -84,6 +91,8 @@ class ItemParser:
             raise error.at(self.location) from None
         except RecursionError:
             raise self.error("nested too deeply") from None
+        except (IndexError, KeyError, ValueError) as error:  # a `parse_items` that expected more
+            raise self.error(f"'{self.cls.name}' cannot be read from this: {error}") from None
         if self.index < len(self.items):
             raise self.error(f"unexpected '{self.items[self.index].text}' in '{self.cls.name}'")
         return op
@@ -284,7 +293,7 @@ class ItemParser:
         self.expect("->")
         return FunctionType(tuple(inputs), tuple(self.result_types()))
 
-    def attribute(self, type: Type | None = None) -> Attribute:
+    def attribute(self, type: Type | None = None, before_colon: bool = False) -> Attribute:
         """An attribute. A literal takes `type`, where one is given, and else may carry its own."""
         token = self.token
         if token is None:
@@ -292,17 +301,18 @@ class ItemParser:
         if type is not None and (token.type == "NUMBER" or token.text in ("true", "false")):
             return self._typed_literal(type)
         end = self._group_end()
-        if type is None and end + 1 < len(self.items) and self.items[end].text == ":":
-            if self.items[end + 1].type in _TYPES:
+        if type is None and token.type in ("NUMBER", "STRING", "ATTR", "ID"):
+            if self.typed_literal(before_colon) and self.items[end + 1].type in _TYPES:
                 end += 2
         begin, self.index = token.start, end
         found: Attribute = self._read("attribute", begin, self.items[end - 1].end_pos)
         return found
 
     def typed_literal(self, before_colon: bool) -> bool:
-        """Has the number here its own type, as in `3 : i32`? `before_colon`: a colon follows it in any case."""
-        texts = [t.text for t in self.items[self.index + 1 : self.index + 4 : 2]]
-        return texts == [":", ":"] or (texts[:1] == [":"] and not before_colon)
+        """Has the literal here its own type, as in `3 : i32`? `before_colon`: the format has a colon too, so
+        it takes two."""
+        texts = [t.text for t in self.items[self.index + 1 :]]
+        return len(texts) > 1 and texts[0] == ":" and (not before_colon or ":" in texts[2:])
 
     def _typed_literal(self, type: Type) -> Attribute:
         token = self.take()
@@ -473,5 +483,3 @@ def _entry_argument(argument: Argument | tuple[Name, Type]) -> tuple[str, int, T
     else:
         (name, type), location = argument, unknown
     return (name.text, name.offset, type, location) if name else ("", 0, type, location)
-
-

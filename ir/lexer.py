@@ -1,8 +1,9 @@
 """The two lexers over grammar.lark.
 
 `outer_tokens` cuts a file into coarse tokens: MLIR has no mark that ends an operation, so result lists and
-operation names are recognised here, and whatever holds types or attributes is one token, found by its brackets.
-`inner_tokens` cuts the text of such a token. Comments are blanked first, so offsets are those of the source.
+operation names are recognised here, and whatever holds types or attributes is one token, found by its
+brackets. `inner_tokens` cuts the text of such a token. Comments are blanked first, so offsets are those of
+the source.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .diagnostics import Source
+from .diagnostics import IRError, Source
 
 Match = re.Match[str]
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -23,7 +24,9 @@ _SYMBOL = rf"@(?:[A-Za-z_][\w$.]*|{_STRING})"
 _SIMPLE = r"(?:[su]?i\d+|index|none|bf16|tf32|f\d+(?:E\w+)?)(?![\w$.])"
 _OPAQUE = r"(?:affine_map|affine_set|sparse|strided|dense_resource|opaque|distinct\[\d+\])\s*(?=<)"
 _NUMBER = r"-?(?:0x[0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\d+)"
-_FLAT = rf'[^{{}}"\n]*(?:{_STRING}[^{{}}"\n]*)*'  # the inside of a dictionary that fits in a line and holds none
+_FLAT = (
+    rf'[^{{}}"\n]*(?:{_STRING}[^{{}}"\n]*)*'  # the inside of a dictionary that fits in a line and holds none
+)
 
 # The forms that begin an operation or a block are looked for only where one may begin. A name with a leading
 # underscore is a form whose end is found by `_Outer`.
@@ -73,7 +76,8 @@ _NO_START = frozenset(["COMMA", "COLON", "EQUAL", "ARROW", "LPAR", "LSQB", "PUNC
 _BEFORE_OP = frozenset(["", "LBRACE", "RBRACE", "LABEL", "LOC"])
 _BEFORE_TYPE = frozenset(["COLON", "ARROW", "COMMA", "LPAR", "EQUAL"])
 SHORT_NAMES = {
-    "module": "builtin.module", "return": "func.return", "call": "func.call", "call_indirect": "func.call_indirect",
+    "module": "builtin.module", "return": "func.return", "call": "func.call",
+    "call_indirect": "func.call_indirect",
 }  # fmt: skip
 
 
@@ -98,6 +102,16 @@ class Tok:
 
     def __repr__(self) -> str:
         return f"{self.type}({self.text!r})"
+
+
+class BadTok(Tok):
+    """Where the text cannot be cut into tokens; what follows starts on the next line."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, start: int, error: IRError) -> None:
+        super().__init__("BAD", "", start)
+        self.error = error
 
 
 def blank_comments(text: str) -> str:
@@ -128,6 +142,22 @@ def closing(pattern: re.Pattern[str], text: str, start: int) -> int:
     return -1
 
 
+_BRACKETS = re.compile(rf"{_STRING}|->|[(){{}}\[\]]")
+_PARTNERS = {")": "(", "]": "[", "}": "{"}
+
+
+def _balanced(text: str) -> bool:
+    """Do round, square and curly brackets match?"""
+    open: list[str] = []
+    for found in _BRACKETS.findall(text):
+        if found in _PARTNERS:
+            if not open or open.pop() != _PARTNERS[found]:
+                return False
+        elif len(found) == 1:
+            open.append(found)
+    return not open
+
+
 def _line_end(text: str, start: int) -> int:
     """The end of the line on which all brackets opened since `start` are closed."""
     depth = 0
@@ -156,7 +186,8 @@ class _Outer:
         self._parens: dict[int, int] | None = None
 
     def parens(self, start: int) -> int:
-        """Where the `(` at `start` is closed. All are matched at once: nested ones are asked for one by one."""
+        """Where the `(` at `start` is closed. All are matched at once: nested ones are asked for one by
+        one."""
         if self._parens is None:
             self._parens, open = {}, []
             for match in _PARENS.finditer(self.text):
@@ -256,16 +287,20 @@ class _Outer:
 
     def _bad(self, start: int, end: int, before: str, gap: int) -> tuple[str, int]:
         char = self.text[start]
-        raise self.source.error(start, "string is never closed" if char == '"' else f"unexpected character {char!r}")
+        raise self.source.error(
+            start, "string is never closed" if char == '"' else f"unexpected character {char!r}"
+        )
 
 
 SPECIAL: dict[str, Any] = {f"_{name[1:].upper()}": getattr(_Outer, name) for name in vars(_Outer) if name in (
-    "_opname", "_colon", "_functype", "_lpar", "_lbrace", "_props", "_label", "_alias", "_type", "_attr", "_loc", "_bad")
+    "_opname", "_colon", "_functype", "_lpar", "_lbrace", "_props", "_label",
+    "_alias", "_type", "_attr", "_loc", "_bad")
 }  # fmt: skip
 
 
 def outer_tokens(text: str, source: Source, is_operation: Callable[[str], bool]) -> Iterator[Tok]:
-    """The coarse tokens of a file whose comments are blanked; IRError where brackets or quotes do not match."""
+    """The coarse tokens of a file whose comments are blanked; BadTok where brackets or quotes do not
+    match."""
     ends = _Outer(text, source, is_operation)
     start_match, item_match = _OUTER_START.match, _OUTER_ITEM.match
     at, last, kind = 0, len(text.rstrip()), ""
@@ -277,7 +312,13 @@ def outer_tokens(text: str, source: Source, is_operation: Callable[[str], bool])
         before, kind = kind, match.lastgroup
         start, end = match.span(kind)
         if kind in SPECIAL:
-            kind, end = SPECIAL[kind](ends, start, end, before, at)
+            try:
+                kind, end = SPECIAL[kind](ends, start, end, before, at)
+            except IRError as error:
+                yield BadTok(start, error)
+                line_end = text.find("\n", start)
+                kind, at = "", line_end if line_end >= 0 else last
+                continue
         yield Tok(kind, text[start:end], start)
         at = end
 
@@ -317,8 +358,12 @@ _INNER = re.compile(rf"""\s*(?:
 _HAS_ANGLES = frozenset(["OPAQUE", "DIALECT_TYPE", "DIALECT_ATTR"])
 
 
-def inner_tokens(text: str) -> Iterator[Tok]:
-    """The tokens inside a type, an attribute or a location. What is kept as text is one token."""
+_NUMBERS = re.compile(r"\s*\[[\[\]\s\d,.eE+\-]{200,}(?=>)")
+
+
+def inner_tokens(text: str, numbers: bool = True) -> Iterator[Tok]:
+    """The tokens inside a type, an attribute or a location. What is kept as text is one token, and so are,
+    with `numbers`, long lists of numbers in `dense<...>`."""
     at, last = 0, len(text.rstrip())
     while at < last:
         match: Any = _INNER.match(text, at)
@@ -328,7 +373,10 @@ def inner_tokens(text: str) -> Iterator[Tok]:
             end = closing(_ANGLES, text, end)
         elif kind == "LOC":
             end = closing(_PARENS, text, end)
-        if end < 0:
+        if end < 0 or (kind in _HAS_ANGLES and not _balanced(text[start:end])):
             kind, end = "BAD", last
         yield Tok(kind, text[start:end], start)
         at = end
+        if kind == "DENSE" and numbers and (many := _NUMBERS.match(text, at)):
+            yield Tok("NUMBERS", many[0], at)
+            at = many.end()

@@ -6,11 +6,26 @@ import re
 from typing import Any
 
 import attrs
+import numpy
 
 from .attributes import (
-    Attribute, ComplexType, DenseAttr, FloatAttr, FloatType, IndexType, IntegerAttr, IntegerType, OpaqueAttr,
-    OpaqueType, StringAttr, SymbolRefAttr, TensorType, Type, VectorType,
+    Attribute,
+    ComplexType,
+    DenseAttr,
+    FloatAttr,
+    FloatType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    OpaqueAttr,
+    OpaqueType,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    Type,
+    VectorType,
 )  # fmt: skip
+from .dims import Dim
 from .floats import FLOAT_FORMATS, encode_float
 from .lexer import Tok
 
@@ -39,7 +54,9 @@ def unquote(literal: str) -> str:
 
 def _unescape(match: re.Match[bytes]) -> bytes:
     found = match[1]
-    return bytes([int(found, 16)]) if len(found) == 2 else bytes([_NAMED.get(found.decode("latin-1"), found[0])])
+    return (
+        bytes([int(found, 16)]) if len(found) == 2 else bytes([_NAMED.get(found.decode("latin-1"), found[0])])
+    )
 
 
 def symbol_reference(text: str) -> SymbolRefAttr:
@@ -111,7 +128,8 @@ def float_bits(token: Tok, type: FloatType) -> int:
             raise InnerError("hexadecimal float constant out of range for type", token.start)
         return bits
     raise InnerError(
-        "unexpected decimal integer literal for a floating point value: add a trailing dot to make the literal a float",
+        "unexpected decimal integer literal for a floating point value: add a trailing "
+        "dot to make the literal a float",
         _digits(token),
     )
 
@@ -121,19 +139,23 @@ def float_bits(token: Tok, type: FloatType) -> int:
 
 @attrs.define
 class Literal:
-    """The inside of `dense<...>`: tokens in row-major order, the shape of the brackets, the offset of the end."""
+    """The inside of `dense<...>`: tokens in row-major order, the shape of the brackets, the offset of the
+    end."""
 
     tokens: list[Tok]
     shape: tuple[int, ...]
     end: int
     complex: bool = False
+    numbers: Tok | None = None  # all of it, where it is a long list of numbers
 
 
 def nested(parts: list[Literal], close: Tok) -> Literal:
     """`[a, b, ...]`: all parts must have the same shape."""
     for part in parts[1:]:
         if part.shape != parts[0].shape:
-            raise InnerError("tensor literal is invalid; ranks are not consistent between elements", close.start)
+            raise InnerError(
+                "tensor literal is invalid; ranks are not consistent between elements", close.start
+            )
     tokens = [token for part in parts for token in part.tokens]
     return Literal(tokens, (len(parts), *parts[0].shape), close.end_pos, parts[0].complex)
 
@@ -157,12 +179,15 @@ def dense(head: Tok, literal: Literal | None, type: Type) -> Attribute:
         size *= extent
     if literal is None or (not literal.tokens and size == 0):
         if size:
-            raise InnerError(f"parsed zero elements, but type ({list(shape)}) expected at least 1", head.start)
+            raise InnerError(
+                f"parsed zero elements, but type ({list(shape)}) expected at least 1", head.start
+            )
         return DenseAttr(type, ())
     values = _values(literal, type.element, size)
     if literal.shape and literal.shape != shape:
         raise InnerError(
-            f"inferred shape of elements literal ({_list(literal.shape)}) does not match type ({_list(shape)})",
+            f"inferred shape of elements literal ({_list(literal.shape)}) does not match type "
+            f"({_list(shape)})",
             head.start,
         )
     return _splat_if_equal(type, values, size)
@@ -216,3 +241,60 @@ def raw_values(token: Tok, scalar: Type, count: int) -> list[int]:
         isinstance(scalar, IntegerType) and scalar.signedness != "u" and scalar.width > 1
     )
     return [int.from_bytes(data[i : i + step], "little", signed=signed) for i in range(0, len(data), step)]
+
+
+# ---------------------------------------------------------------- long lists of numbers
+
+_INNERMOST = re.compile(r"\[[^\[\]]*\]")
+_NUMPY = {"f16": ("float16", "uint16"), "f32": ("float32", "uint32"), "f64": ("float64", "uint64")}
+
+
+def dense_numbers(text: str, type: Type) -> DenseAttr | None:
+    """As `dense`, of a list of numbers; None where anything is unusual, for `dense` to say what."""
+    if not isinstance(type, (TensorType, VectorType)):
+        return None
+    texts = re.sub(r"[\[\],]", " ", text).split()
+    values = _numbers(texts, type.element)
+    shape = list_shape(text)
+    fixed = all(not isinstance(d, Dim) or d.is_constant for d in type.shape) and None not in type.shape
+    if values is None or shape is None or not fixed:
+        return None
+    if shape != tuple(d.value if isinstance(d, Dim) else d for d in type.shape):
+        return None
+    return _splat_if_equal(type, values, len(values))
+
+
+def _numbers(texts: list[str], element: Type) -> list[int] | None:
+    floats = isinstance(element, FloatType) and element.name in _NUMPY
+    if any(("." in t) is not floats or len(t) > 100 for t in texts):
+        return None
+    try:
+        if isinstance(element, FloatType):
+            kind, bits = _NUMPY[element.name]
+            with numpy.errstate(over="ignore"):
+                return numpy.array([float(t) for t in texts]).astype(kind).view(bits).tolist()  # type: ignore[no-any-return]
+        values = [int(t) for t in texts]
+    except ValueError:
+        return None
+    if not isinstance(element, (IntegerType, IndexType)) or not values:
+        return None
+    width = 64 if isinstance(element, IndexType) else element.width
+    fits = width > 1 and -(1 << (width - 1)) <= min(values) and max(values) < 1 << (width - 1)
+    return values if fits and (min(values) >= 0 or getattr(element, "signedness", "") != "u") else None
+
+
+def list_shape(text: str) -> tuple[int, ...] | None:
+    """The extents of nested lists; None where they differ or brackets do not match."""
+    shape: list[int] = []
+    text = text.strip()
+    while text != "0":
+        lists = _INNERMOST.findall(text)
+        counts = {part.count(",") + 1 for part in lists}
+        whole = {part.strip("[] ").endswith(",") or not part.strip("[] ") for part in lists}
+        if len(counts) != 1 or whole != {False}:
+            return None
+        shape.insert(0, counts.pop())
+        text = _INNERMOST.sub("0", text)
+        if len(shape) > 64 or text.strip("[]0, \n\t\r"):
+            return None
+    return tuple(shape)

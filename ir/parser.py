@@ -9,30 +9,30 @@ from __future__ import annotations
 import difflib
 import gc
 import re
-import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .attribute_parser import Scope, loc_text
-from .attributes import Attribute, DictAttr, FunctionType, Location, Type, none
+from .attributes import Attribute, DictAttr, FunctionType, Location, Type
 from .core import Block, Operation, Region, UnregisteredOp, Value
 from .definition import without_defaults
 from .diagnostics import Diagnostic, IRError, Source, remember_source
 from .dims import parse_dim
 from .item_parser import ItemParser, Region_
 from .lexer import SHORT_NAMES, Tok, blank_comments
-from .literals import InnerError, parse_int
+from .literals import InnerError
 from .module import ModuleOp, empty_module
 from .registry import DIALECTS, OPERATIONS, IsolatedFromAbove
 from .syntax import RegionNode, Tail, parse_file_text
+from .value_names import Forward, ValueNames, hint_of
 
 __all__ = ["parse_attribute", "parse_dim", "parse_file", "parse_module", "parse_type"]
 
 _VALUE = re.compile(r"%[\w$.\-]+(?:#\d+)?")
-_RESULT = re.compile(r"(%[\w$.\-]+)\s*(?::\s*(\d+))?")
 _LARGE = 1 << 16  # characters; below, the garbage collector is not worth stopping
+_MAX_ERRORS = 200  # of one text; the reading stops after as many
 _NOTHING: Mapping[str, Attribute] = {}
 Work = Generator[Any, None, None]
 
@@ -40,8 +40,8 @@ Work = Generator[Any, None, None]
 def parse_module(
     text: str, file: str = "<string>", allow_unregistered: bool = False, recover: bool = True
 ) -> Operation:
-    """The module of a text. Several operations, or one that is not a module, are wrapped in one. Raises IRError:
-    with all errors that were found, or with `recover=False` the first."""
+    """The module of a text. Several operations, or one that is not a module, are wrapped in one. Raises
+    IRError: with all errors that were found, or with `recover=False` the first."""
     source = Source(file, text)
     if not text.isascii():
         _check_encoding(source)
@@ -91,34 +91,16 @@ def _collector_stopped(stop: bool) -> Iterator[None]:
             gc.enable()
 
 
-class _Forward(Value):
-    """A value that is used before its definition."""
-
-    __slots__ = ("key", "offset")
-
-    def __init__(self, type: Type, key: str, offset: int) -> None:
-        super().__init__(type)
-        self.key = key
-        self.offset = offset
-
-
-class _Unknown(Value):
-    """A result of an operation with an error; it may be used as a value of any type."""
-
-
-class _Builder:
+class _Builder(ValueNames):
     """The state of reading one text."""
 
     def __init__(self, source: Source, allow_unregistered: bool, recover: bool) -> None:
-        self.source = source
+        super().__init__(source)
         self.text = blank_comments(source.text)
         self.allow_unregistered = allow_unregistered
         self.recover = recover
         self.scope = Scope()
         self.errors: list[IRError] = []
-        self.values: dict[str, Value] = {}  # `%x`, and `%x#1` for later results; of the isolated region
-        self.forwards: dict[str, _Forward] = {}
-        self.local: list[str] = []  # keys defined in the innermost region
         self.blocks: dict[str, Block] = {}
         self.undefined: dict[str, int] = {}  # blocks that were only referred to
         self.deferred: list[Region_] = []
@@ -160,13 +142,13 @@ class _Builder:
         tokens = [n for n in nodes if type(n) is Tok and n.type == "ALIAS"]
         for token in tokens:
             name, _, value = token.text.partition("=")
-            self._at(token, lambda n=name, v=value: self.scope.define(n.strip(), v))
+            self._at(token, self.scope.define, name.strip(), value)
         for token in tokens:  # each once and in order: long chains are not followed from their end
-            self._at(token, lambda n=token.text.partition("=")[0]: self.scope.alias(n.strip(), 0))
+            self._at(token, self.scope.alias, token.text.partition("=")[0].strip(), 0)
 
-    def _at(self, token: Tok, action: Callable[[], Any]) -> None:
+    def _at(self, token: Tok, action: Callable[..., Any], *arguments: Any) -> None:
         try:
-            action()
+            action(*arguments)
         except InnerError as error:
             self.report(self.error(token.start, error.message))
 
@@ -185,12 +167,9 @@ class _Builder:
             self.report(self.error(forward.offset, "use of undeclared SSA value name"))
 
     def report(self, error: IRError) -> None:
-        if not self.recover:
+        if not self.recover or len(self.errors) >= _MAX_ERRORS:
             raise error
         self.errors.append(error)
-
-    def error(self, offset: int, message: str, *notes: Diagnostic) -> IRError:
-        return self.source.error(offset, message, *notes)
 
     def read(self, start: str, text: str, offset: int) -> Any:
         """The value of the text of a token that stands at `offset`."""
@@ -232,7 +211,7 @@ class _Builder:
         if signature is None:
             skip = len(text) - len(text[1:].lstrip())
             signature = self.signatures[text] = self.read("function", text[skip:], tail.type.start + skip)
-        operands = []
+        operands: list[Value] = []
         if len(rest) > 2:
             keys = _VALUE.findall(rest)
             if len(keys) != len(signature.inputs):
@@ -263,7 +242,9 @@ class _Builder:
     def _count_error(self, keys: Any, signature: FunctionType, token: Tok) -> IRError:
         offset = token.start + token.text.index("(")
         plural = "" if len(keys) == 1 else "s"
-        return self.error(offset, f"expected {len(keys)} operand type{plural}  but had {len(signature.inputs)}")
+        return self.error(
+            offset, f"expected {len(keys)} operand type{plural}  but had {len(signature.inputs)}"
+        )
 
     def _operand_offset(self, head: Tok, position: int) -> int:
         found = [m.start() for m in _VALUE.finditer(head.text, head.text.index("(", head.text.index('"', 1)))]
@@ -281,7 +262,8 @@ class _Builder:
         dialect = name.partition(".")[0]
         known = DIALECTS.get(dialect)
         if known is not None and not known.open and known.operations:
-            raise self.error(head.start, f"unregistered operation '{name}' found in dialect ('{dialect}') that does "
+            raise self.error(
+                head.start, f"unregistered operation '{name}' found in dialect ('{dialect}') that does "
                              f"not allow unknown operations{suggestion(name)}")  # fmt: skip
         if not self.allow_unregistered and not (known and known.open):
             raise self.error(
@@ -298,7 +280,11 @@ class _Builder:
         if found is None:
             entries = self._dictionary(rest, 0) if rest is not None else _NOTHING
             inherent = cls.definition.attributes
-            own = {n: a for n, a in entries.items() if n in inherent} if given is None else self._dictionary(given, 1)
+            own = (
+                {n: a for n, a in entries.items() if n in inherent}
+                if given is None
+                else self._dictionary(given, 1)
+            )
             found = self.dictionaries[key] = (
                 without_defaults(own, inherent), {n: a for n, a in entries.items() if n not in inherent},
             )  # fmt: skip
@@ -328,7 +314,9 @@ class _Builder:
         dialect = SHORT_NAMES.get(name, name).partition(".")[0]
         if dialect in DIALECTS:
             raise self.error(head.start, f"custom op '{name}' is unknown{suggestion(name)}")
-        raise self.error(head.start, f"Dialect `{dialect}' not found for custom op '{name}' {suggestion(name)}")
+        raise self.error(
+            head.start, f"Dialect `{dialect}' not found for custom op '{name}' {suggestion(name)}"
+        )
 
     # -- regions and blocks
 
@@ -356,7 +344,7 @@ class _Builder:
             for key in local:
                 own_values.pop(key, None)
 
-    def _leave_isolated(self, forwards: dict[str, _Forward]) -> None:
+    def _leave_isolated(self, forwards: dict[str, Forward]) -> None:
         """What the region does not define may still be named outside: the verifier says why that is wrong."""
         for forward in forwards.values():
             try:
@@ -386,7 +374,8 @@ class _Builder:
     def _terminate(self, work: Region_, block: Block) -> None:
         from .registry import Terminator
 
-        if block.last is None or not block.last.definition.has(Terminator):
+        last = block.last  # an unregistered operation may be a terminator
+        if last is None or not (type(last) is UnregisteredOp or last.definition.has(Terminator)):
             assert work.terminator is not None
             block.append(work.terminator())
 
@@ -414,104 +403,11 @@ class _Builder:
         block.hint = name[1:]
         return block
 
-    # -- values
-
-    def use(self, key: str, type: Type, offset: int) -> Value:
-        """The value of that name, which must have that type; a placeholder where it is not defined yet."""
-        if key.endswith("#0"):
-            key = key[:-2]
-        value = self.values.get(key)
-        if isinstance(self.values.get(key.partition("#")[0]), _Unknown):
-            return _Unknown(type)
-        if value is None:
-            if "#" in key and self._defined(key):
-                raise self.error(offset, "reference to invalid result number")
-            value = self.values[key] = self.forwards[key] = _Forward(type, key, offset)
-        elif value.type is not type:
-            name = key.partition("#")[0]
-            raise self.error(
-                offset, f"use of value '{name}' expects different type than prior uses: '{type}' vs '{value.type}'"
-            )
-        return value
-
-    def _defined(self, key: str) -> bool:
-        first = self.values.get(key.partition("#")[0])
-        return first is not None and not isinstance(first, _Forward)
-
-    def known(self, key: str, offset: int) -> Value:
-        """The value of that name, which must be defined already."""
-        value = self.values.get(key[:-2] if key.endswith("#0") else key)
-        if isinstance(self.values.get(key.partition("#")[0]), _Unknown):
-            raise IRError([])  # it was reported where the value is defined
-        if value is None or isinstance(value, _Forward):
-            raise self.error(offset, f"use of undeclared SSA value name: '{key}' must be defined before this, or its "
-                             "type written")  # fmt: skip
-        return value
-
-    def define(self, key: str, value: Value, offset: int) -> None:
-        old = self.values.get(key)
-        if old is not None:
-            if not isinstance(old, _Forward):
-                raise self.error(offset, f"redefinition of SSA value '{key}'")
-            if old.type is not value.type:
-                shown = key if "#" in key else f"{key}#0"
-                note = Diagnostic(f"previously used here with type '{old.type}'", self.source.location(old.offset), "note")
-                del self.forwards[key]
-                self.values[key] = value
-                raise self.error(offset, f"definition of SSA value '{shown}' has type '{value.type}'", note)
-            del self.forwards[key]
-            old.replace_all_uses_with(value)
-        self.values[key] = value
-        self.local.append(key)
-
-    def _define_results(self, op: Operation, token: Tok) -> None:
-        results, text, start = op.results, token.text, token.start
-        if len(results) == 1 and "," not in text and ":" not in text:
-            key = text[:-1].rstrip()
-            if key in self.values:
-                self.define(key, results[0], start)
-            else:
-                self.values[key] = results[0]
-                self.local.append(key)
-            results[0].hint = hint_of(key)
-            return
-        groups = [(m[1], parse_int(m[2] or "1"), m.start()) for m in _RESULT.finditer(text)]
-        self._check_result_count(groups, len(results), start)
-        at = 0
-        for name, count, offset in groups:
-            results[at].hint = hint_of(name)
-            for position in range(count):
-                self.define(f"{name}#{position}" if position else name, results[at + position], start + offset)
-            at += count
-
-    def _check_result_count(self, groups: list[tuple[str, int, int]], have: int, start: int) -> None:
-        if not have:
-            raise self.error(start, "cannot name an operation with no results")
-        total = sum(count for _, count, _ in groups)
-        if any(count == 0 for _, count, _ in groups):
-            raise self.error(start, "expected named operation to have at least 1 result")
-        if total != have:
-            raise self.error(start, f"operation defines {have} results but was provided {total} to bind")
-
-    def _define_unknown(self, token: Tok) -> None:
-        """After an error: uses of the results are no errors of their own."""
-        for match in _RESULT.finditer(token.text):
-            unknown = _Unknown(none)
-            old = self.forwards.pop(match[1], None)
-            if match[1] not in self.values or old is not None:
-                self.values[match[1]] = unknown
-                self.local.append(match[1])
-
     def _not_an_operation(self, token: Tok) -> None:
         if token.type == "ERROR":
             self._define_unknown(token)
         else:
             self.report(self.error(token.start, "aliases are defined at the top of a file"))
-
-
-def hint_of(name: str) -> str | None:
-    """What to keep of `%name`: numbers are given anew."""
-    return None if name[1:].isdigit() else sys.intern(name[1:])
 
 
 def suggestion(name: str) -> str:

@@ -11,11 +11,11 @@
 
     PassManager.parse("canonicalize,amp{dtype=f16 keep=exp,softmax},cse").run(module)
 
-A class that is defined with a `name` is registered in `PASSES`. Options are bool, int, float, str, an enum, a Literal,
-a type of the IR, a tuple of such, or one of these or None; they are separated by spaces, values may hold commas, and
-`-` and `_` are the same in their names. MLIR's `builtin.module(func.func(cse))` is understood: the passes inside run on
-each such operation. Text that is wrong is an IRError with its place in the pipeline.
-"""
+A class that is defined with a `name` is registered in `PASSES`. Options are bool, int, float, str, an enum, a
+Literal, a type of the IR, a tuple of such, or one of these or None; they are separated by spaces, values may
+hold commas, and `-` and `_` are the same in their names. MLIR's `builtin.module(func.func(cse))` is
+understood: the passes inside run on each such operation. Text that is wrong is an IRError with its place in
+the pipeline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ FILE = "<pipeline>"
 
 
 class Pass:
-    """A transformation of one operation and what is nested in it. Subclasses are attrs classes with a docstring."""
+    """A transformation of one operation and what is nested in it. Subclasses are attrs classes with a
+    docstring."""
 
     name: ClassVar[str] = ""
     anchor: ClassVar[str | None] = "builtin.module"  # the operation that it runs on; None: any
@@ -52,7 +53,8 @@ class Pass:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        """The text that `PassManager.parse` reads back: the name and the options that differ from their defaults."""
+        """The text that `PassManager.parse` reads back: the name and the options that differ from their
+        defaults."""
         return self.name + option_text(self)
 
 
@@ -125,7 +127,8 @@ class PassManager:
         self, module: Operation, verify_each: bool = True, print_after_all: TextIO | None = None,
         timing: Timing | None = None, observers: Sequence[Observer] = (),
     ) -> None:  # fmt: skip
-        """Run the passes on `module`, verifying before the first and after each, printing to `print_after_all`
+        """Run the passes on `module`, verifying before the first and after each, printing to
+        `print_after_all`
         after each. A pass that leaves IR that does not verify is named in the error."""
         _Run(verify_each, print_after_all, observers).run(self.items, module, timing or Timing())
 
@@ -335,7 +338,13 @@ def _words(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
             continue
         first = at
         while at < end and not text[at].isspace():
-            skip = _closing(text, at) if text[at] in _BRACKETS else text.find(text[at], at + 1) if text[at] in "\"'" else at
+            skip = (
+                _closing(text, at)
+                if text[at] in _BRACKETS
+                else text.find(text[at], at + 1)
+                if text[at] in "\"'"
+                else at
+            )
             at = (at if skip is None or skip < 0 else skip) + 1
         yield text[first:at], first
 

@@ -1,7 +1,7 @@
 """From operations to text: `print_operation`, `print_module`. Does not recurse on nesting.
 
-A whole region is named when it is entered, as MLIR does: hints are kept and made unique, other values are numbered,
-entry block arguments are %arg0, %arg1, ...; names are free again where the region ends.
+A whole region is named when it is entered, as MLIR does: hints are kept and made unique, other values are
+numbered, entry block arguments are %arg0, %arg1, ...; names are free again where the region ends.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from .attributes import Attribute, FileLoc, FunctionType, Location, Type, attribute_text, bare, symbol_text, unit
+from .attributes import Attribute, FunctionType, Location, Type, attribute_text, bare, symbol_text, unit
 from .core import Block, BlockArgument, Operation, Region, UnregisteredOp, Value
 from .dims import Dim
 from .lexer import SHORT_NAMES
@@ -23,8 +23,8 @@ Work = Generator[Any, None, None]
 
 
 def print_operation(op: Operation, generic: bool = False, locations: bool = False, hints: bool = True) -> str:
-    """The text of an operation with everything in it, without a newline at its end. Without `hints` its results
-    are numbered."""
+    """The text of an operation with everything in it, without a newline at its end. Without `hints` its
+    results are numbered."""
     return Printer(generic, locations).text_of(op, hints)
 
 
@@ -188,7 +188,7 @@ class Printer:
         if self.generic or type(op) is UnregisteredOp:
             self._generic(op)
         else:
-            self._custom(op)
+            self._custom_if_legal(op)
         if self.locations:
             out.append(f" {self.location_text(op.location)}")
 
@@ -215,6 +215,19 @@ class Printer:
             for a, b in zip(starts, ends)
         ]
         return ", ".join(groups) + " = "
+
+    def _custom_if_legal(self, op: Operation) -> None:
+        """In custom form; an operation that its own printer cannot write, being illegal, in generic form."""
+        begin = len(self.out)
+        try:
+            self._custom(op)
+        except Exception:
+            from .verifier import has_legal_fields
+
+            if has_legal_fields(op):
+                raise
+            del self.out[begin:]
+            self._generic(op)
 
     def _custom(self, op: Operation) -> None:
         name = op.name
@@ -293,7 +306,7 @@ class Printer:
         out.append("{")
         for position, block in enumerate(region.blocks):
             if position or self._needs_label(part, block, predecessors):
-                out.append(f"\n{indent}{self._label(block)}{_comment(predecessors, block, position)}")
+                out.append(f"\n{indent}{self._label(block)}{_comment(predecessors.get(block, []), position)}")
             op = block.first
             while op is not None:
                 if part.terminator or op.next is not None or not op.definition.has(Terminator):
@@ -309,9 +322,7 @@ class Printer:
             self.used.difference_update(self.added)
         self.used, self.added, self._next_value, self._next_argument = saved
 
-    def _needs_label(
-        self, part: _RegionPart, block: Block, predecessors: Mapping[Block, list[Block]]
-    ) -> bool:
+    def _needs_label(self, part: _RegionPart, block: Block, predecessors: Mapping[Block, list[str]]) -> bool:
         if predecessors.get(block):
             return True
         if block.first is None and (part.empty_block or len(part.region.blocks) > 1):
@@ -368,7 +379,8 @@ class Printer:
         return self.result_types(results)
 
     def attr_dict(self, op: Operation, elide: Sequence[str] = (), keyword: str | None = None) -> Printer:
-        """The attributes that are neither in `elide` nor at their default, with a blank before; or nothing."""
+        """The attributes that are neither in `elide` nor at their default, with a blank before; or
+        nothing."""
         if not op.properties and not op.attributes:
             return self
         fields = op.definition.attributes
@@ -410,26 +422,23 @@ class Printer:
         return self
 
 
-def _predecessors(region: Region) -> dict[Block, list[Block]]:
-    found: dict[Block, list[Block]] = {}
-    if len(region.blocks) == 1 and (region.blocks[0].last is None or not region.blocks[0].last.successors):
-        return found
-    found = {block: [] for block in region.blocks}
-    for block in region.blocks:
-        for successor in block.last.successors if block.last is not None else ():
-            if successor in found and block not in found[successor]:
-                found[successor].append(block)
+def _predecessors(region: Region) -> dict[Block, list[str]]:
+    """The names of each block's predecessors; nothing for one block without a branch."""
+    blocks = region.blocks
+    if len(blocks) == 1 and (blocks[0].last is None or not blocks[0].last.successors):
+        return {}
+    found: dict[Block, list[str]] = {block: [] for block in blocks}
+    for position, block in enumerate(blocks):
+        for successor in dict.fromkeys(block.last.successors) if block.last is not None else ():
+            if successor in found:
+                found[successor].append(f"^bb{position}")
     return found
 
 
-def _comment(predecessors: Mapping[Block, list[Block]], block: Block, position: int) -> str:
+def _comment(names: list[str], position: int) -> str:
     """`  // pred: ^bb0`, as MLIR writes behind a label."""
     if not position:
         return ""
-    names = [f"^bb{i}" for i, other in enumerate(predecessors) if other in predecessors[block]]
     if not names:
         return "  // no predecessors"
     return f"  // {'pred' if len(names) == 1 else f'{len(names)} preds'}: {', '.join(names)}"
-
-
-__all__ = ["FileLoc", "Printer", "print_module", "print_operation"]

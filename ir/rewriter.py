@@ -11,10 +11,9 @@
 
     rewrite_greedily(module, [DropDoubleNegation()])
 
-Identities are better written as a table (rules.py). Operations fold themselves: a method `fold(constants)` gets the
-constant Attribute of each operand or None, and returns a Value, an Attribute, a list of such (one for each result),
-or None. An operation class may list patterns of its own as `canonicalization = [...]`.
-"""
+Identities are better written as a table (rules.py). Operations fold themselves: a method `fold(constants)`
+gets the constant Attribute of each operand or None, and returns a Value, an Attribute, a list of such (one
+for each result), or None. An operation class may list patterns of its own as `canonicalization = [...]`."""
 
 from __future__ import annotations
 
@@ -28,8 +27,9 @@ from .core import Block, Operation, OpResult, Value
 from .diagnostics import IRError
 from .effects import Effects, removable_kind
 from .registry import Commutative, Trait
+from .rewrite_watch import Watch, fingerprint
 
-O = TypeVar("O", bound=Operation)
+Op = TypeVar("Op", bound=Operation)
 ConstantLike = Trait("ConstantLike")  # its property `value` is the constant that its result holds
 
 Materializer = Callable[[Attribute, Type, Location], "Operation | None"]
@@ -37,7 +37,8 @@ _MATERIALIZERS: list[Materializer] = []
 
 
 def materializes_constants(function: Materializer) -> Materializer:
-    """Decorator: `function(attribute, type, location)` makes a constant operation, or None if it is not its kind."""
+    """Decorator: `function(attribute, type, location)` makes a constant operation, or None if it is not its
+    kind."""
     _MATERIALIZERS.append(function)
     return function
 
@@ -81,8 +82,9 @@ class Pattern:
         raise NotImplementedError
 
     def may_match(self, definers: Sequence[type[Operation] | None], repeated: bool) -> bool:
-        """False where it cannot match an operation whose operands are defined by operations of these classes (None:
-        a block argument) and which uses one value twice, if `repeated`. Asked once for each combination."""
+        """False where it cannot match an operation whose operands are defined by operations of these classes
+        (None: a block argument) and which uses one value twice, if `repeated`. Asked once for each
+        combination."""
         return True
 
     @property
@@ -101,7 +103,9 @@ def _place(thing: Any) -> str:
 class FunctionPattern(Pattern):
     """A pattern that is a function; made by `pattern`."""
 
-    def __init__(self, root: type[Operation] | None, function: Callable[[Any, PatternRewriter], bool], benefit: int):
+    def __init__(
+        self, root: type[Operation] | None, function: Callable[[Any, PatternRewriter], bool], benefit: int
+    ):
         self.root = root  # type: ignore[misc]
         self.function = function
         self.benefit = benefit
@@ -159,7 +163,7 @@ class PatternRewriter(Builder):
 
     # What patterns call
 
-    def insert(self, op: O) -> O:
+    def insert(self, op: Op) -> Op:
         super().insert(op)
         self.changed = True
         for new in op.walk() if op.regions else (op,):
@@ -172,7 +176,8 @@ class PatternRewriter(Builder):
         self.touched(op)
 
     def replace(self, op: Operation, by: Operation | Value | Sequence[Value]) -> None:
-        """Give the users of `op` the values `by` and erase it. Raises ValueError, having changed nothing, where the
+        """Give the users of `op` the values `by` and erase it. Raises ValueError, having changed nothing,
+        where the
         number or the types differ. Replacing an operation by its own results changes nothing."""
         values = by.results if isinstance(by, Operation) else (by,) if isinstance(by, Value) else tuple(by)
         if values == op.results:
@@ -238,8 +243,11 @@ class PatternRewriter(Builder):
             self.lost_use(value)
         self.modified(op)
 
-    def inline_block(self, block: Block, before: Operation | None, into: Block, arguments: Sequence[Value]) -> None:
-        """Move the operations of `block` in front of `before` in `into` (None: to its end); `arguments` stand for
+    def inline_block(
+        self, block: Block, before: Operation | None, into: Block, arguments: Sequence[Value]
+    ) -> None:
+        """Move the operations of `block` in front of `before` in `into` (None: to its end); `arguments` stand
+        for
         its arguments."""
         if len(arguments) != len(block.arguments):
             raise ValueError(f"the block has {len(block.arguments)} arguments, not {len(arguments)}")
@@ -277,16 +285,20 @@ def _check_unused(op: Operation) -> None:
 
 def _check_replacement(op: Operation, values: Sequence[Value]) -> None:
     if len(values) != len(op.results):
-        raise ValueError(f"cannot replace '{op.op_name}' with {len(op.results)} results by {len(values)} values")
+        raise ValueError(
+            f"cannot replace '{op.op_name}' with {len(op.results)} results by {len(values)} values"
+        )
     for number, (old, new) in enumerate(zip(op.results, values)):
         if old.type is not new.type:
             raise ValueError(
-                f"cannot replace result #{number} of '{op.op_name}' of type '{old.type}' by a value of '{new.type}'"
+                f"cannot replace result #{number} of '{op.op_name}' of type '{old.type}' "
+                f"by a value of '{new.type}'"
             )
 
 
 class _ClassInfo:
-    """What the driver does with operations of one class. `choices` holds, by the classes that define the operands,
+    """What the driver does with operations of one class. `choices` holds, by the classes that define the
+    operands,
     whether one is a constant and which patterns may match."""
 
     __slots__ = ("choices", "commutative", "fold", "patterns", "removable")
@@ -309,70 +321,12 @@ class _ClassInfo:
         return found
 
 
-def fingerprint(root: Operation) -> int:
-    """A hash of everything nested in `root` that does not depend on names: equal IR has equal hashes."""
-    numbers: dict[Any, int] = {}
-    state: list[Any] = []
-    for op in root.walk():
-        for result in op.results:
-            numbers.setdefault(result, len(numbers))
-        for block in (b for region in op.regions for b in region.blocks):
-            for thing in (block, *block.arguments):
-                numbers.setdefault(thing, len(numbers))
-        used = [numbers.setdefault(v, len(numbers)) for v in (*op.operands, *op.successors)]
-        types = [id(r.type) for r in op.results]
-        named = [(k, id(v)) for slot in (op.properties, op.attributes) for k, v in slot.items()]
-        state.append((op.op_name, numbers.get(op.parent, -1), *used, *types, *sorted(named)))
-    return hash(tuple(state))
-
-
-MARGIN = 1_000  # rewrites that are always allowed
-WATCHED = 200  # rewrites looked at closely once there were too many
-
-
-class _Watch:
-    """Ends a rewrite that does not end: too many rewrites are looked at one by one for a state seen before."""
-
-    def __init__(self, root: Operation, operations: int) -> None:
-        self.root = root
-        self.count = 0
-        self.limit = MARGIN + 4 * operations
-        self.final = 64 * self.limit
-        self.history: list[str] = []
-        self.seen: dict[int, int] = {}
-        self.scope = root
-
-    def rewrote(self, pattern: Pattern | None, op: Operation) -> None:
-        """Count one rewrite by `pattern` (None: a fold) that started from `op`."""
-        self.count += 1
-        if self.count > self.limit:
-            self._look("folding" if pattern is None else pattern.label)
-
-    def _look(self, label: str) -> None:
-        self.history.append(label)
-        state = fingerprint(self.root)
-        if state in self.seen:
-            raise self._undone(self.history[self.seen[state] :])
-        self.seen[state] = len(self.history)
-        if self.count > self.final:
-            raise IRError(f"rewriting did not end after {self.count} rewrites", self.root.location, self._often())
-        if len(self.history) >= WATCHED:
-            self.history, self.seen, self.limit = [], {}, 2 * self.limit
-
-    def _undone(self, cycle: list[str]) -> IRError:
-        names = list(dict.fromkeys(cycle))
-        what = " and ".join(names[:2]) + (" undo each other" if len(names) > 1 else " undoes itself")
-        notes = [f"in the cycle: {name}" for name in names]
-        return IRError(f"rewriting does not end: {what}", self.root.location, notes)
-
-    def _often(self) -> list[str]:
-        return [f"lately: {label}" for label in list(dict.fromkeys(reversed(self.history)))[:5]]
-
-
 class GreedyDriver(PatternRewriter):
     """Applies patterns, folds and removes dead operations until nothing changes. See `rewrite_greedily`."""
 
-    def __init__(self, root: Operation, patterns: Iterable[Pattern], fold: bool = True, strict: bool = False) -> None:
+    def __init__(
+        self, root: Operation, patterns: Iterable[Pattern], fold: bool = True, strict: bool = False
+    ) -> None:
         super().__init__()
         self.root = root
         self.strict = strict
@@ -385,7 +339,7 @@ class GreedyDriver(PatternRewriter):
     def run(self) -> bool:
         """Whether anything changed."""
         ops = list(self.root.walk())[:0:-1]
-        self._watch = _Watch(self.root, len(ops))
+        self._watch = Watch(self.root, len(ops))
         self._work = work = dict.fromkeys(ops)
         any_change = self._fold_enabled and self._sweep(ops)
         infos = self._infos
@@ -396,8 +350,8 @@ class GreedyDriver(PatternRewriter):
             info = infos.get(type(op)) or self._info(type(op))
             if info.removable and self._remove_dead(op, info):
                 any_change = True
-            elif (info.fold or info.patterns) and self._simplify(op, info):
-                any_change = True
+            elif info.fold or info.patterns:
+                any_change |= self._simplify(op, info)
         return any_change
 
     def _sweep(self, ops: Sequence[Operation]) -> bool:
@@ -430,14 +384,18 @@ class GreedyDriver(PatternRewriter):
         operands = op._operands
         if len(operands) == 2:
             a, b = operands
-            key: Any = (type(a.op) if type(a) is OpResult else a is b, type(b.op) if type(b) is OpResult else a is b, a is b)
+            key: Any = (
+                type(a.op) if type(a) is OpResult else a is b,
+                type(b.op) if type(b) is OpResult else a is b,
+                a is b,
+            )
         else:
             key = tuple([type(v.op) if type(v) is OpResult else None for v in operands])
             if len(operands) > 2:
                 key = key, len(set(operands))
         constant, patterns = info.choices.get(key) or info.choose(key, operands)
         if info.fold and self._fold(op, info, constant):
-            self._watch.rewrote(None, op)
+            self._watch.rewrote(None)
             return True
         return bool(patterns) and self._apply(op, patterns)
 
@@ -474,7 +432,7 @@ class GreedyDriver(PatternRewriter):
             else:
                 applied = pattern.match_and_rewrite(op, self)
             if applied or self.changed:
-                self._watch.rewrote(pattern, op)
+                self._watch.rewrote(pattern)
                 return True
         return False
 
@@ -485,12 +443,18 @@ class GreedyDriver(PatternRewriter):
         applied = pattern.match_and_rewrite(op, self)
         changed = fingerprint(self.root) != before
         if applied != changed:
-            said = "says that it changed the IR but did not" if applied else "changed the IR but says that it did not"
+            said = (
+                "says that it changed the IR but did not"
+                if applied
+                else "changed the IR but says that it did not"
+            )
             raise IRError(f"pattern {pattern.label} on '{name}' {said}", location)
         try:
             verify(self.root)
         except IRError as error:
-            raise IRError(f"pattern {pattern.label} on '{name}' left illegal IR", location, error.diagnostics) from None
+            raise IRError(
+                f"pattern {pattern.label} on '{name}' left illegal IR", location, error.diagnostics
+            ) from None
         return applied
 
     # -- the worklist
@@ -509,11 +473,11 @@ class GreedyDriver(PatternRewriter):
 def rewrite_greedily(
     root: Operation, patterns: Iterable[Pattern] = (), *, fold: bool = True, strict: bool = False
 ) -> bool:
-    """Apply `patterns` to everything nested in `root` until none applies, folding and removing dead operations as
-    well unless `fold` is false. Returns whether anything changed.
+    """Apply `patterns` to everything nested in `root` until none applies, folding and removing dead
+    operations as well unless `fold` is false. Returns whether anything changed.
 
     It always ends: a state that comes again is an IRError that names the patterns that undo each other. With
-    `strict` every application is checked: a pattern that changes IR and denies it, or the reverse, or leaves IR
+    `strict` every application is checked: a pattern that changes IR and denies it, or the reverse, or leaves
+    IR
     that does not verify, is an IRError."""
     return GreedyDriver(root, patterns, fold, strict).run()
-

@@ -8,11 +8,11 @@
         (trunc(extend(x)), x, lambda m: m.x.type is m.op.result.type),
     )
 
-A pattern is a call over variables, constants and calls. A variable that occurs twice must be the same value. The
-operands of a commutative operation are tried in both orders, each call by itself: the first that matches is taken. A replacement is a variable, a constant, or a call; its
-new operations get their types from `infer_types` (the outermost the root's), and attributes only as the rule gives
-them: `call(AddI)(x, y, predicate=lambda m: m.op.predicate)`. A rule is skipped where types do not agree or a constant
-cannot be made.
+A pattern is a call over variables, constants and calls. A variable that occurs twice must be the same value.
+The operands of a commutative operation are tried in both orders, each call by itself: the first that matches
+is taken. A replacement is a variable, a constant, or a call; its new operations get their types from
+`infer_types` (the outermost the root's), and attributes only as the rule gives them: `call(AddI)(x, y,
+predicate=lambda m: m.op.predicate)`. A rule is skipped where types do not agree or a constant cannot be made.
 """
 
 from __future__ import annotations
@@ -107,7 +107,11 @@ def _matches(pattern: Any, value: Value, bindings: Bindings) -> bool:
     if type(pattern) is Const:
         attribute = constant_of(value)
         return attribute is not None and pattern.holds(attribute)
-    return type(value) is OpResult and type(value.op) is pattern.cls and _matches_call(pattern, value.op, bindings)
+    return (
+        type(value) is OpResult
+        and type(value.op) is pattern.cls
+        and _matches_call(pattern, value.op, bindings)
+    )
 
 
 def _matches_call(pattern: Call, op: Operation, bindings: Bindings) -> bool:
@@ -133,7 +137,9 @@ def _fits(argument: Any, definer: type[Operation] | None) -> bool:
 class Rule(Pattern):
     """One line of a table."""
 
-    def __init__(self, pattern: Call, replacement: Any, condition: Callable[[Match], bool] | None = None) -> None:
+    def __init__(
+        self, pattern: Call, replacement: Any, condition: Callable[[Match], bool] | None = None
+    ) -> None:
         self.root = pattern.cls  # type: ignore[misc]
         self.pattern, self.replacement, self.condition = pattern, replacement, condition
 

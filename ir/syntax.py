@@ -1,5 +1,5 @@
-"""Grammar, lexers and callbacks put together: `parse_file_text` gives the nodes of a file, `parse_inner` the value
-of the text inside a token.
+"""Grammar, lexers and callbacks put together: `parse_file_text` gives the nodes of a file, `parse_inner` the
+value of the text inside a token.
 
 Lark makes the LALR tables of grammar.lark. That takes 150 ms, so they are shipped as grammar.json, written by
 `python -m stepwell.ir.syntax`; where that file is not of this grammar they are made anew.
@@ -21,11 +21,11 @@ from lark.parsers.lalr_parser_state import ParseConf, ParserState
 
 from .attribute_parser import Inner, Scope
 from .diagnostics import IRError, Source
-from .lexer import SHORT_NAMES, Tok, inner_tokens, outer_tokens
+from .lexer import SHORT_NAMES, BadTok, Tok, inner_tokens, outer_tokens
 from .literals import InnerError
 from .registry import OPERATIONS
 
-STARTS = ["file", "type", "attribute", "function", "dictionary", "label", "location"]
+STARTS = ["file", "type", "attribute", "function", "dictionary", "label", "location", "literal"]
 Children = list[Any]
 
 
@@ -130,7 +130,11 @@ def _set(tail: Tail, slot: str, value: Any, not_after: tuple[str, ...]) -> Tail:
     for name in not_after:
         if getattr(tail, name):
             at = value[0] if isinstance(value, list) else value
-            raise InnerError(f"{slot} must come once and in MLIR's order: successors, <{{properties}}>, regions, {{attributes}}", at.start)
+            raise InnerError(
+                f"{slot} must come once and in MLIR's order: "
+                "successors, <{properties}>, regions, {attributes}",
+                at.start,
+            )
     setattr(tail, slot, value)
     return tail
 
@@ -142,11 +146,21 @@ _TABLES = _HERE.with_name("grammar.json")
 
 
 def build_tables(grammar: str) -> dict[str, Any]:
-    """The LALR tables of the grammar, as data. An action is a state to shift to, or -1 - (number of a rule)."""
+    """The LALR tables of the grammar, as data. An action is a state to shift to, or -1 - (number of a
+    rule)."""
     from lark import Lark
     from lark.lexer import Lexer
 
-    lark: Any = Lark(grammar, parser="lalr", lexer=Lexer, start=STARTS, keep_all_tokens=True, maybe_placeholders=False)
+    class NoLexer(Lexer):
+        def __init__(self, lexer_conf: Any) -> None:
+            pass
+
+        def lex(self, lexer_state: Any, parser_state: Any) -> Any:
+            return iter(())
+
+    lark: Any = Lark(
+        grammar, parser="lalr", lexer=NoLexer, start=STARTS, keep_all_tokens=True, maybe_placeholders=False
+    )
     table = lark.parser.parser.parser.parse_table
     numbers: dict[Any, int] = {}
     states = {
@@ -196,7 +210,8 @@ class _Parser:
         self.inner = Callbacks()
         rules = [_Rule(name, size) for name, size, _ in data["rules"]]
         self.callbacks = {
-            rule: getattr(self.inner, callback) if callback else _only for rule, (*_, callback) in zip(rules, data["rules"])
+            rule: getattr(self.inner, callback) if callback else _only
+            for rule, (*_, callback) in zip(rules, data["rules"])
         }
         states = {
             number: {t: (Shift, to) if to >= 0 else (Reduce, rules[-1 - to]) for t, to in actions.items()}
@@ -209,7 +224,7 @@ class _Parser:
 
     def parse(self, start: str, tokens: Iterable[Tok], end: int) -> Any:
         """The value of the tokens. Raises UnexpectedToken, with the state in it."""
-        state = self.state(start, iter(tokens))
+        state = self.state(start, iter(()))
         feed = state.feed_token
         for token in tokens:
             feed(token)
@@ -236,11 +251,15 @@ def is_operation(name: str) -> bool:
 
 def parse_inner(start: str, text: str, scope: Scope) -> Any:
     """The value of `text` by rule `start`. Raises InnerError, placed in `text`."""
+    return parse_tokens(start, inner_tokens(text), text, scope)
+
+
+def parse_tokens(start: str, tokens: Iterable[Tok], text: str, scope: Scope) -> Any:
     parser = _parser()
     before = getattr(parser.inner, "scope", None)
     parser.inner.scope = scope
     try:
-        return parser.parse(start, inner_tokens(text), len(text))
+        return parser.parse(start, tokens, len(text))
     except UnexpectedToken as error:
         raise InnerError(expectation(error), _place(error, text)) from None
     except RecursionError:
@@ -253,28 +272,35 @@ def parse_inner(start: str, text: str, scope: Scope) -> Any:
 
 
 def parse_file_text(text: str, source: Source, report: Callable[[IRError], None]) -> list[Any]:
-    """The nodes of a file whose comments are blanked. After an error, which goes to `report`, the reading goes on
-    at the next operation; in place of what was left out stands an ERROR token."""
+    """The nodes of a file whose comments are blanked. After an error, which goes to `report`, the reading
+    goes on at the next operation; in place of what was left out stands an ERROR token."""
     tokens = outer_tokens(text, source, is_operation)
     state = _parser().state("file", tokens)
     end = Tok("$END", "", len(text))
-    try:
-        for token in tokens:
-            try:
-                state.feed_token(token)
-            except (UnexpectedToken, InnerError) as error:
-                report(_placed(error, text, source))
-                _skip(state, token, tokens)
-    except IRError as error:  # brackets or quotes: where they end is not known
-        report(error)
-        return []
-    while True:
+    for token in tokens:
         try:
-            return state.feed_token(end, True)  # type: ignore[no-any-return]
+            state.feed_token(token)
         except (UnexpectedToken, InnerError) as error:
-            report(_placed(error, text, source))
-            if not _give_up(state):
-                return []
+            _report(error, token, text, source, report)
+            _skip(state, token, tokens, lambda e, t: _report(e, t, text, source, report))
+    try:
+        return state.feed_token(end, True)  # type: ignore[no-any-return]
+    except (UnexpectedToken, InnerError) as error:
+        report(_placed(error, text, source))
+    return _outermost(state)
+
+
+def _outermost(state: Any) -> list[Any]:
+    """The nodes outside all regions that are still open."""
+    while len(state.value_stack) > 1:
+        state.state_stack.pop()
+        state.value_stack.pop()
+    found = state.value_stack[0] if state.value_stack else None
+    return found if isinstance(found, list) else []
+
+
+def _report(error: Any, token: Tok, text: str, source: Source, report: Callable[[IRError], None]) -> None:
+    report(token.error if isinstance(token, BadTok) else _placed(error, text, source))
 
 
 def _placed(error: Any, text: str, source: Source) -> IRError:
@@ -286,7 +312,7 @@ def _placed(error: Any, text: str, source: Source) -> IRError:
 _RESUME = frozenset(["RESULTS", "GENERIC", "OPNAME"])
 
 
-def _skip(state: Any, token: Tok | None, tokens: Iterator[Tok]) -> None:
+def _skip(state: Any, token: Tok | None, tokens: Iterator[Tok], report: Callable[[Any, Tok], None]) -> None:
     """Drop the operation being read, and the tokens up to the next one."""
     depth = 0
     _drop(state)
@@ -299,12 +325,14 @@ def _skip(state: Any, token: Tok | None, tokens: Iterator[Tok]) -> None:
                 pass
         depth += (token.type == "LBRACE") - (token.type == "RBRACE" and depth > 0)
         token = next(tokens, None)
+        if isinstance(token, BadTok):
+            report(None, token)
 
 
 def _drop(state: Any) -> None:
     """Back to the list of operations that the one being read would join; names it would define are kept."""
     states, values, table = state.state_stack, state.value_stack, state.parse_conf.states
-    while len(states) > 1 and table[states[-1]].get("GENERIC", (None,))[0] is not Shift:
+    while len(states) > 1 and table[states[-1]].get("ALIAS", (None,))[0] is not Shift:
         states.pop()
         dropped = values.pop()
         if isinstance(dropped, Tok) and dropped.type == "RESULTS":
@@ -314,16 +342,6 @@ def _drop(state: Any) -> None:
                 values_of_body.append(lost)
     if len(states) == 1:  # before anything was read
         values.clear()
-
-
-def _give_up(state: Any) -> bool:
-    """At the end of the text: leave the innermost region that is not closed. False where there is none."""
-    before = len(state.state_stack)
-    if before > 1:
-        state.state_stack.pop()
-        state.value_stack.pop()
-        _drop(state)
-    return 1 < len(state.state_stack) < before
 
 
 # ---------------------------------------------------------------- messages
@@ -336,16 +354,19 @@ def _place(error: UnexpectedToken, text: str) -> int:
 
 
 _WORDS = {
-    "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'", "RBRACE": "'}'", "COMMA": "','",
+    "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'", "RBRACE": "'}'",
+    "COMMA": "','",
     "COLON": "':'", "EQUAL": "'='", "ARROW": "'->'", "SIGNATURE": "':' and a function type",
     "RANGLE": "'>'", "FUNCTYPE": "a function type",
-    "$END": "the end",
+    "$END": "the end", "DICT": "'{'", "PROPS": "'<{'", "GENERIC": "an operation",
 }  # fmt: skip
 _GROUPS = [
     ({"GENERIC", "OPNAME"}, {"RESULTS", "GENERIC", "OPNAME", "ALIAS", "RESOURCE"}, "an operation"),
     ({"SIMPLE", "INT"}, {
-        "SIMPLE", "INT", "FLOAT", "STRING", "TRUE", "FALSE", "UNIT", "SYMBOL", "LOC", "OPAQUE", "DIALECT_ATTR",
-        "ARRAY", "DENSE", "TENSOR", "SYMBOLIC", "VECTOR", "MEMREF", "COMPLEX", "TUPLE", "DIALECT_TYPE", "LSQB",
+        "SIMPLE", "INT", "FLOAT", "STRING", "TRUE", "FALSE", "UNIT", "SYMBOL", "LOC", "OPAQUE",
+        "DIALECT_ATTR",
+        "ARRAY", "DENSE", "TENSOR", "SYMBOLIC", "VECTOR", "MEMREF", "COMPLEX", "TUPLE", "DIALECT_TYPE",
+        "LSQB",
         "LBRACE", "LPAR"}, "attribute value"),
     ({"SIMPLE", "TENSOR"}, {
         "SIMPLE", "TENSOR", "SYMBOLIC", "VECTOR", "MEMREF", "COMPLEX", "TUPLE", "DIALECT_TYPE", "LPAR"},
@@ -357,26 +378,36 @@ _GROUPS = [
 
 def _accepted(state: Any) -> set[str]:
     """The tokens that can follow: of those in the table, the ones that the whole stack takes."""
-    table = state.parse_conf.states
-    return {t for t in table[state.state_stack[-1]] if t.isupper() and _takes(list(state.state_stack), t, table)}
+    table, stack = state.parse_conf.states, state.state_stack
+    return {t for t in table[stack[-1]] if t.isupper() or t == "$END" if _takes(stack, t, table)}
 
 
 def _takes(stack: list[int], token: str, table: Any) -> bool:
-    while token in table[stack[-1]]:
-        action, to = table[stack[-1]][token]
-        if action is Shift:
-            return True
-        if to.expansion:
-            del stack[-len(to.expansion) :]
-        if to.name not in table[stack[-1]]:
+    """Would the machine shift `token`? The reductions before it are played on a copy of the stack's top."""
+    depth = len(stack)
+    top: list[int] = []  # the stack is stack[:depth] + top
+    while True:
+        action, to = table[top[-1] if top else stack[depth - 1]].get(token, (None, None))
+        if action is not Reduce:
+            return action is Shift
+        size = len(to.expansion)
+        below = max(0, size - len(top))
+        del top[max(0, len(top) - size) :]
+        depth -= below
+        goto = table[top[-1] if top else stack[depth - 1]].get(to.name)
+        if goto is None:
             return token == "$END"
-        stack.append(table[stack[-1]][to.name][1])
-    return False
+        top.append(goto[1])
+        if not table[goto[1]]:  # the start symbol is complete
+            return token == "$END"
 
 
 def expectation(error: UnexpectedToken) -> str:
     """`expected X or Y, but found Z`."""
+    found: Any = error.token
     expected = _accepted(error.state)
+    if found.type == "COLON" and "SIGNATURE" in expected:
+        return "expected a function type after ':', as in (f32) -> f32"
     if {"COMMA", "RBRACE"} <= expected:
         return "expected '}' in attribute dictionary"
     words = []
@@ -384,8 +415,8 @@ def expectation(error: UnexpectedToken) -> str:
         if needs <= expected:
             words.append(word)
             expected -= covers
+    expected -= {"EMPTY", "KEY"}
     words += sorted(_WORDS.get(name, name.lower()) for name in expected)
-    found: Any = error.token
     what = "the end of the text" if found.type == "$END" else f"'{found.text[:40]}'"
     return f"expected {' or '.join(words[:8])}, but found {what}"
 

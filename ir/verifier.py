@@ -1,9 +1,9 @@
 """Is IR legal? `verify` raises with all that is wrong, `verify_all` returns it.
 
-Checked are, for each operation, its declared fields, its traits and its `verify_op`; for each region its blocks,
-terminators and, walking the dominator tree with the set of values that are visible, dominance; for each symbol
-table that names are defined once. Checks of a class are compiled once; a pair of class and types is checked once.
-Nothing recurses on nesting.
+Checked are, for each operation, its declared fields, its traits and its `verify_op`; for each region its
+blocks, terminators and, walking the dominator tree with the set of values that are visible, dominance; for
+each symbol table that names are defined once. Checks of a class are compiled once; a pair of class and types
+is checked once. Nothing recurses on nesting.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class _Class:
         self.needs_terminator = not (self.open or definition.has(NoTerminator))
         self.symbol_table = definition.has(SymbolTable)
         self.signatures: set[tuple[Any, ...]] = set()  # found legal in this run
-        self.properties: dict[int, Mapping[str, Any]] = {}  # likewise; held, so that an id stays that of one object
+        self.properties: dict[
+            int, Mapping[str, Any]
+        ] = {}  # likewise; held, so that an id stays that of one object
         self.memoised = not any(name in definition.attributes for name in SEGMENTS)
         traits = [t for t in definition.traits if t.verify is not None]
         self.type_checks: list[Any] = [t.verify for t in traits if t.types_only]
@@ -63,7 +65,9 @@ def _check_inferred(op: Operation) -> None:
     inferred = op.infer_types()  # type: ignore[attr-defined]
     for index, (result, type) in enumerate(zip(op.results, inferred)):
         if result.type is not type:
-            raise op.error(f"inferred type '{type}' of result #{index}, but it is declared as '{result.type}'")
+            raise op.error(
+                f"inferred type '{type}' of result #{index}, but it is declared as '{result.type}'"
+            )
 
 
 class _Verifier:
@@ -116,6 +120,9 @@ class _Verifier:
                 check(op)
         except IRError as error:
             self.found.extend(error.at(op.location).diagnostics)
+        except Exception:
+            if not self.found:  # else it may rely on what was found to be wrong
+                raise
 
     # -- regions
 
@@ -168,8 +175,8 @@ class _Verifier:
             self.visible.difference_update(added)
 
     def _block(self, block: Block, parent: _Class, added: list[Value] | None) -> Work:
-        """The operations of a block. `added` gains the values that it defines, as they become visible; without
-        it they are visible already."""
+        """The operations of a block. `added` gains the values that it defines, as they become visible;
+        without it they are visible already."""
         visible, classes = self.visible, self.classes
         if added is not None:
             added += block.arguments
@@ -260,7 +267,9 @@ def _in_scope(op: Operation, value: Value) -> bool:
 # ---------------------------------------------------------------- declared fields
 
 
-def check_values(op: Operation, definition: OpDefinition, kinds: Sequence[str] = ("operand", "result")) -> None:
+def check_values(
+    op: Operation, definition: OpDefinition, kinds: Sequence[str] = ("operand", "result")
+) -> None:
     """Counts and types of operands and results."""
     for kind in kinds:
         position = 0
@@ -275,18 +284,29 @@ def check_values(op: Operation, definition: OpDefinition, kinds: Sequence[str] =
                 position += 1
 
 
+def has_legal_fields(op: Operation) -> bool:
+    """Are operands, results, attributes, regions and successors as declared?"""
+    try:
+        check_values(op, op.definition)
+        check_attributes(op, op.definition)
+        check_counts(op, op.definition)
+    except IRError:
+        return False
+    return True
+
+
 def check_fields(op: Operation) -> None:
-    """What `infer_types` may rely on: operands and attributes are as declared."""
+    """What `infer_types` may rely on: operands and the attributes that are there are as declared."""
     check_values(op, op.definition, ("operand",))
-    check_attributes(op, op.definition)
+    check_attributes(op, op.definition, required=False)
 
 
-def check_attributes(op: Operation, definition: OpDefinition) -> None:
+def check_attributes(op: Operation, definition: OpDefinition, required: bool = True) -> None:
     """Required attributes are there, and all are what they must be."""
     for name, field in definition.attributes.items():
         value = op.properties.get(name)
         if value is None:
-            if not field.optional and not name.endswith("SegmentSizes"):
+            if required and not field.optional and not name.endswith("SegmentSizes"):
                 raise op.error(f"requires attribute '{name}'")
         elif not field.constraint.holds(value):
             raise op.error(f"attribute '{name}' failed to satisfy constraint: {field.constraint.description}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import attrs
 
@@ -145,26 +146,50 @@ CONVERSIONS = rules(
     (touint(tofpu(x)), x, _exact_unsigned),
 )
 
-IDEMPOTENT = (m.AbsF, m.Floor, m.Ceil, m.Trunc, m.Round, m.RoundEven)
+
+class _OnItself(Pattern):
+    """A rule about an operation on the result of one of its own class."""
+
+    def __init__(self, root: type[Operation]) -> None:
+        self.root = root  # type: ignore[misc]
+
+    def may_match(self, definers: Sequence[type[Operation] | None], repeated: bool) -> bool:
+        return self.root in definers
 
 
-class Twice(Pattern):
+class Twice(_OnItself):
     """floor(floor(x)) is floor(x), and so for all that change nothing the second time."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> bool:
-        if not isinstance(op.operands[0].defining_op, self.root):  # type: ignore[arg-type]
+        if op.operands[0] is op.results[0]:
             return False
         rewriter.replace(op, op.operands[0])
         return True
 
 
-def _twice(cls: type[Operation]) -> Twice:
-    made = Twice()
-    made.root = cls  # type: ignore[misc]
-    return made
+class Absorbed(_OnItself):
+    """(x and y) and x is x and y; so for `or` and the extremes."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> bool:
+        for one, other in (op.operands, op.operands[::-1]):
+            inner = one.defining_op
+            if type(inner) is self.root and inner is not op and other in inner.operands:
+                rewriter.replace(op, one)
+                return True
+        return False
 
 
-PATTERNS: list[Pattern] = [*INTEGERS, *FLOATS, *CONVERSIONS, *map(_twice, IDEMPOTENT)]
+IDEMPOTENT = (m.AbsF, m.Floor, m.Ceil, m.Trunc, m.Round, m.RoundEven)
+LATTICES = (
+    a.AndI, a.OrI, a.MaxSI, a.MinSI, a.MaxUI, a.MinUI, a.MaximumF, a.MinimumF, a.MaxNumF, a.MinNumF,
+)  # fmt: skip
+PATTERNS: list[Pattern] = [
+    *INTEGERS,
+    *FLOATS,
+    *CONVERSIONS,
+    *map(Twice, IDEMPOTENT),
+    *map(Absorbed, LATTICES),
+]
 
 
 @attrs.define

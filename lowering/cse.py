@@ -21,8 +21,8 @@ Steps = Generator[Any, None, None]  # a step that is not done yet; what it yield
 class Cse(Pass):
     """Replace an operation by an equal one that dominates it, and remove operations whose results are unused.
 
-    Loads merge only where nothing can have written between them. An operation that is used only by one removed
-    later stays, as in mlir-opt; `dce` or `canonicalize` takes it."""
+    Loads merge only where nothing can have written between them. An operation that is used only by one
+    removed later stays, as in mlir-opt; `dce` or `canonicalize` takes it."""
 
     name = "cse"
     anchor = None
@@ -130,7 +130,12 @@ class _Eliminator:
 
     def _merge(self, op: Operation, kind: int) -> None:
         operands = op.operands
-        if kind & _COMMUTATIVE and self.commutative and len(operands) == 2 and id(operands[0]) > id(operands[1]):
+        if (
+            kind & _COMMUTATIVE
+            and self.commutative
+            and len(operands) == 2
+            and id(operands[0]) > id(operands[1])
+        ):
             operands = operands[::-1]
         key: Any = (
             type(op), operands, frozenset(op.properties.items()), tuple([r.type for r in op.results]),
@@ -156,7 +161,9 @@ def _kind_of(op: Operation) -> int:
     kind |= _WRITES if not op.regions and Effects().writes(op) else 0
     kind |= _READS if only_reads(op) else 0
     kind |= _MERGEABLE if (is_pure(op) or only_reads(op)) and not is_terminator(op) else 0
-    return kind | (_COMMUTATIVE if Commutative in getattr(getattr(op, "definition", None), "traits", ()) else 0)
+    return kind | (
+        _COMMUTATIVE if Commutative in getattr(getattr(op, "definition", None), "traits", ()) else 0
+    )
 
 
 def _is_isolated(op: Operation) -> bool:

@@ -23,6 +23,13 @@ MAIN_HELP = """examples:
 class Parser(argparse.ArgumentParser):
     """argparse with exit status 1 for a wrong command line, and the nearest option named."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's, but what a command does not know is its error, not the outer parser's."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
     def error(self, message: str) -> NoReturn:
         for word in message.split():
             near = difflib.get_close_matches(word.split("=")[0], self._option_string_actions, 1)
@@ -33,6 +40,9 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`; the exit status."""
+    for stream in (sys.stdout, sys.stderr):  # text of the input may hold bytes that are no UTF-8
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
         options = build_parser().parse_args(argv)
     except SystemExit as stop:

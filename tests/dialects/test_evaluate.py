@@ -123,9 +123,7 @@ def test_small_tiles_give_the_same(monkeypatch, limit):
     [
         lambda x: e.from_function(("n", "m"), lambda i, j: x.at(j, i)),
         lambda x: e.from_function(("m", "n - 1"), lambda i, j: x.at(i, j + 1)),
-        lambda x: e.from_function(
-            ("m", "n"), lambda i, j: x.at(i, (j * -1) + e.dim_value("n") - 1)
-        ),
+        lambda x: e.from_function(("m", "n"), lambda i, j: x.at(i, (j * -1) + e.dim_value("n") - 1)),
         lambda x: e.from_function(("m", 3), lambda i, j: x.at(i, j * 2)),
         lambda x: e.from_function(("n",), lambda j: x.at(2, j)),
         lambda x: e.from_function(("m", "n", 2), lambda i, j, k: x.at(i, j) * 2),

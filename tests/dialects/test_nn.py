@@ -202,7 +202,11 @@ def test_b05_variance_beyond_f16():
 
 def test_b13_zero_points():
     b, want = (np.arange(7)[:, None] - np.arange(3)).astype(np.int8), expected_value("B13")
-    for value, a_zero, b_zero, row in ((37, 37, 5, "first_row"), (37, 36, 0, "second_row"), (0, 3, 5, "third_row")):
+    for value, a_zero, b_zero, row in (
+        (37, 37, 5, "first_row"),
+        (37, 36, 0, "second_row"),
+        (0, 3, 5, "third_row"),
+    ):
         a = apply(nd.Cast, np.full((4, 7), value, np.uint8), dtype=i32)
         left = apply(nd.Sub, a, np.array([a_zero], np.int32))
         right = apply(nd.Sub, apply(nd.Cast, b, dtype=i32), np.array([b_zero], np.int32))

@@ -1,4 +1,5 @@
 """Scalar operations against Python's exact arithmetic, on all i8 values and on edge values of every type."""
+# ruff: noqa: E501
 
 import math
 from fractions import Fraction
@@ -6,19 +7,35 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell.dialects import arith, scalar
 from stepwell.dialects import math as m
 from stepwell.ir.attributes import (
-    DenseAttr, FloatAttr, IntegerAttr, IntegerType, TensorType, bf16, f8E4M3FN, f8E5M2, f16, f32, f64, i1, i8, i16,
-    i32, i64, index,
+    DenseAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    bf16,
+    f8E4M3FN,
+    f8E5M2,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
 )  # fmt: skip
 from stepwell.ir.core import Block
 from stepwell.ir.definition import build
 from stepwell.ir.floats import FLOAT_FORMATS, decode_float, encode_float
 
+few = settings(max_examples=1500)  # many combinations of types
 FLOATS = [f16, bf16, f32, f64, f8E4M3FN, f8E5M2]
 
 
@@ -77,7 +94,11 @@ def all_pairs(type):
     bits = type.width
     values = [wrap(v, bits) for v in range(1 << bits)]
     array = np.array([bool(v) for v in values]) if bits == 1 else np.array(values, scalar.dtype_of(type))
-    return np.repeat(array, len(values)), np.tile(array, len(values)), [(a, b) for a in values for b in values]
+    return (
+        np.repeat(array, len(values)),
+        np.tile(array, len(values)),
+        [(a, b) for a in values for b in values],
+    )
 
 
 def read(array, bits):
@@ -108,6 +129,7 @@ def edges(bits):
 
 @pytest.mark.parametrize("type", [i16, i32, i64, index], ids=str)
 @pytest.mark.parametrize("cls", [*SIGNED, *UNSIGNED, *SHIFTS], ids=lambda c: c.name)
+@few
 @given(data=st.data())
 def test_wide_integers(cls, type, data):
     bits = 64 if type is index else type.width
@@ -188,7 +210,9 @@ def words(type):
     """Bit patterns of a float type, edge values more often."""
     fmt = FLOAT_FORMATS[type.name]
     top = (1 << (fmt.width - 1)) - 1
-    special = [encode_float(v, type.name) for v in (0.0, -0.0, 1.0, -1.5, 0.5, 2.5, math.inf, -math.inf, math.nan)]
+    special = [
+        encode_float(v, type.name) for v in (0.0, -0.0, 1.0, -1.5, 0.5, 2.5, math.inf, -math.inf, math.nan)
+    ]
     special += [1, top, encode_float(1.0, type.name) + 1]
     return st.one_of(st.sampled_from(special), st.integers(0, (1 << fmt.width) - 1))
 
@@ -200,7 +224,7 @@ def array_of(word, type):
 def same(got, wanted, type):
     """Equal bits, or both NaN."""
     value = decode_float(bits_of(got, type), type.name)
-    return math.isnan(value) and math.isnan(wanted) or bits_of(got, type) == encode_float(wanted, type.name)
+    return (math.isnan(value) and math.isnan(wanted)) or bits_of(got, type) == encode_float(wanted, type.name)
 
 
 def exact(function, *values):
@@ -218,7 +242,7 @@ def encode_exact(value, type):
     try:
         near = float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
     if type is f64 or Fraction(near) == value or math.isinf(near):
         return near
     other = math.nextafter(near, math.inf if value > Fraction(near) else -math.inf)
@@ -235,6 +259,7 @@ ARITHMETIC = {
 
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 @pytest.mark.parametrize("cls", ARITHMETIC, ids=lambda c: c.name)
+@few
 @given(data=st.data())
 def test_float_arithmetic_rounds_once(cls, type, data):
     x, y = data.draw(words(type)), data.draw(words(type))
@@ -244,6 +269,7 @@ def test_float_arithmetic_rounds_once(cls, type, data):
 
 
 @pytest.mark.parametrize("type", FLOATS, ids=str)
+@few
 @given(data=st.data())
 def test_fma_rounds_once(type, data):
     x, y, z = (data.draw(words(type)) for _ in range(3))
@@ -252,11 +278,14 @@ def test_fma_rounds_once(type, data):
     if all(map(math.isfinite, (a, b, c))):
         total = Fraction(a) * Fraction(b) + Fraction(c)
         with np.errstate(all="ignore"):
-            wanted = encode_exact(total, type) if total else float(np.float64(a) * np.float64(b) + np.float64(c))
+            wanted = (
+                encode_exact(total, type) if total else float(np.float64(a) * np.float64(b) + np.float64(c))
+            )
     elif math.isfinite(a) and math.isfinite(b):
         wanted = c
     else:
-        wanted = float(np.float64(a) * np.float64(b) + np.float64(c))
+        with np.errstate(all="ignore"):
+            wanted = float(np.float64(a) * np.float64(b) + np.float64(c))
     assert same(got, wanted, type)
 
 
@@ -276,6 +305,7 @@ EXTREMES = {
 
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 @pytest.mark.parametrize("cls", EXTREMES, ids=lambda c: c.name)
+@few
 @given(data=st.data())
 def test_extremes(cls, type, data):
     choose, propagates = EXTREMES[cls]
@@ -307,6 +337,7 @@ ROUNDINGS = {
 
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 @pytest.mark.parametrize("cls", ROUNDINGS, ids=lambda c: c.name)
+@few
 @given(data=st.data())
 def test_rounding(cls, type, data):
     value = decode_float(data.draw(words(type)), type.name)
@@ -390,10 +421,13 @@ def test_no_float_shortcuts():
 # ---------------------------------------------------------------- conversions
 
 
-NARROWINGS = [(a, b) for a in FLOATS for b in FLOATS if FLOAT_FORMATS[a.name].width > FLOAT_FORMATS[b.name].width]
+NARROWINGS = [
+    (a, b) for a in FLOATS for b in FLOATS if FLOAT_FORMATS[a.name].width > FLOAT_FORMATS[b.name].width
+]
 
 
 @pytest.mark.parametrize(("source", "target"), NARROWINGS, ids=str)
+@few
 @given(data=st.data())
 def test_truncf_rounds_once(source, target, data):
     word = data.draw(words(source))
@@ -407,7 +441,7 @@ def test_truncf_does_not_round_twice():
     got = scalar.evaluate(make(arith.TruncF, f64, result=bf16), np.array(value))
     assert float(got) == 1 + 2**-7
     half = scalar.evaluate(make(arith.TruncF, f32, result=f16), np.float32(1 / 7))
-    assert float(half) == pytest.approx(0.14282227, abs=1e-9)
+    assert float(half) == pytest.approx(0.14282227, abs=1e-8)
 
 
 @pytest.mark.parametrize(("target", "source"), NARROWINGS, ids=str)
@@ -422,6 +456,7 @@ def test_extf_is_exact(source, target):
 
 @pytest.mark.parametrize("target", FLOATS, ids=str)
 @pytest.mark.parametrize("source", [i1, i8, i32, i64], ids=str)
+@few
 @given(data=st.data())
 def test_integer_to_float(source, target, data):
     bits = source.width
@@ -441,6 +476,7 @@ def test_i64_to_bf16_rounds_once():
 
 @pytest.mark.parametrize("source", FLOATS, ids=str)
 @pytest.mark.parametrize("target", [i1, i8, i32, i64], ids=str)
+@few
 @given(data=st.data())
 def test_float_to_integer_saturates(source, target, data):
     word = data.draw(words(source))
@@ -449,7 +485,9 @@ def test_float_to_integer_saturates(source, target, data):
     def clamp(low, high):
         if math.isnan(value):
             return 0
-        return max(low, min(high, math.trunc(value) if math.isfinite(value) else (high if value > 0 else low)))
+        return max(
+            low, min(high, math.trunc(value) if math.isfinite(value) else (high if value > 0 else low))
+        )
 
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     got = scalar.evaluate(make(arith.FPToSI, source, result=target), array_of(word, source))
@@ -460,7 +498,9 @@ def test_float_to_integer_saturates(source, target, data):
 
 def test_integer_conversions():
     def value(cls, number, source, target):
-        return int(scalar.evaluate(make(cls, source, result=target), scalar.array_of(IntegerAttr(number, source))))
+        return int(
+            scalar.evaluate(make(cls, source, result=target), scalar.array_of(IntegerAttr(number, source)))
+        )
 
     assert value(arith.ExtSI, -1, i8, i32) == -1 and value(arith.ExtUI, -1, i8, i32) == 255
     assert value(arith.ExtSI, 1, i1, i32) == -1 and value(arith.ExtUI, 1, i1, i32) == 1
@@ -528,7 +568,15 @@ def test_upper_half_of_u64():
 
 @pytest.mark.parametrize(
     ("a", "b", "wanted"),
-    [(-128, 7, -18), (-128, -1, None), (-127, -1, 127), (127, -1, -127), (-128, 127, -1), (7, -128, 0), (3, 0, None)],
+    [
+        (-128, 7, -18),
+        (-128, -1, None),
+        (-127, -1, 127),
+        (127, -1, -127),
+        (-128, 127, -1),
+        (7, -128, 0),
+        (3, 0, None),
+    ],
 )
 def test_ceiling_division_folds_only_where_it_is_defined(a, b, wanted):
     """Corpus B16."""
