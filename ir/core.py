@@ -127,7 +127,7 @@ class Operation:
 
     @property
     def location(self) -> Location:
-        """Where it comes from. The parser leaves a pair of its source and an offset, resolved here when asked."""
+        """Where it comes from. The parser leaves a pair (source, offset), which is resolved when asked."""
         location = self._location
         if type(location) is tuple:
             location = self._location = location[0].location(location[1])

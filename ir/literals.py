@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import attrs
-import numpy
 
 from .attributes import (
     Attribute,
@@ -265,6 +264,8 @@ def dense_numbers(text: str, type: Type) -> DenseAttr | None:
 
 
 def _numbers(texts: list[str], element: Type) -> list[int] | None:
+    import numpy  # here, as most programs that read text have no use for it
+
     floats = isinstance(element, FloatType) and element.name in _NUMPY
     if any(("." in t) is not floats or len(t) > 100 for t in texts):
         return None

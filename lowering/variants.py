@@ -142,7 +142,9 @@ def variant(
 
 def _is_rows(candidate: Candidate) -> str | None:
     found = row_form(candidate.fused)
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    return "it is a product of matrices" if isinstance(product_form(candidate.fused), Product) else None
 
 
 def _is_product(candidate: Candidate) -> str | None:
@@ -178,11 +180,22 @@ def _row_variants(name: str, shape: RowShape, rank: int) -> None:
         ))  # fmt: skip
 
 
-_row_variants("rows_warp", RowShape(WARP, 4, rows_per_block=8), 60)
-_row_variants("rows_block", RowShape(512, 4), 50)
+def _is_large(candidate: Candidate) -> list[Relation]:
+    found = product_form(candidate.fused)
+    assert isinstance(found, Product)
+    m, n, _ = found.sizes
+    return [m >= 512, n >= 512]
+
+
+_row_variants("rows_warp", RowShape(WARP, 8, rows_per_block=8), 60)
+_row_variants("rows_block", RowShape(256, 8), 50)
 _row_variants("rows_long", RowShape(512, 0), 40)
 register(Variant(
-    "matmul_tiles", "cuda", lambda arm: matmul_cuda(arm, Tile()), _is_product, index_bits=32, rank=60,
+    "matmul_large_tiles", "cuda", lambda arm: matmul_cuda(arm, Tile(128, 128, 16, 8, 8)), _is_product, _is_large,
+    index_bits=32, rank=71,
+))  # fmt: skip
+register(Variant(
+    "matmul_tiles", "cuda", lambda arm: matmul_cuda(arm, Tile()), _is_product, index_bits=32, rank=70,
 ))  # fmt: skip
 register(Variant("elements", "cuda", generic, index_bits=32, rank=10))
 register(Variant("generic", "cuda", generic, contiguous=False, rank=0))

@@ -16,6 +16,7 @@ from ..fused import Arm, KernelMaker
 from .matmul import Product, factor, innermost, product_form
 
 BLOCKS = 1 << 20
+PAD = 4  # elements after each row of a tile in shared memory: neighbours along the depth fall into other banks
 
 
 @attrs.frozen
@@ -61,8 +62,8 @@ class MatmulKernel:
         self.row0 = emit.mul(emit.create(arith.DivUI, self.thread, columns), emit.number(tile.thread_m))
         self.column0 = emit.mul(emit.create(arith.RemUI, self.thread, columns), emit.number(tile.thread_n))
         self.row0.hint, self.column0.hint = "row0", "column0"
-        self.left = emit.shared(self.type, tile.k * tile.m, "left_tile")
-        self.right = emit.shared(self.type, tile.k * tile.n, "right_tile")
+        self.left = emit.shared(self.type, tile.k * (tile.m + PAD), "left_tile")
+        self.right = emit.shared(self.type, tile.k * (tile.n + PAD), "right_tile")
         space = (*self.found.batch, ceildiv(self.m, as_dim(tile.m)), ceildiv(self.n, as_dim(tile.n)))
         with emit.loop(0, emit.dim(product(space)), hint="tile", binding="block", doc="tiles of the result") as at:
             indices = FlatPoint(emit, at, space, emit.builder.block).indices
@@ -100,7 +101,7 @@ class MatmulKernel:
             k, x = (low, high) if along_depth else (high, low)
             row, depth = emit.add(at0, x), emit.add(k0, k)
             inside = emit.both(emit.less(row, emit.dim(extent)), emit.less(depth, emit.dim(self.depth)))  # type: ignore[arg-type]
-            place = emit.add(emit.mul(k, emit.number(width)), x)
+            place = emit.add(emit.mul(k, emit.number(width + PAD)), x)
             kept = emit.register(self.type, hint="element")
             emit.store(emit.zero(self.type), kept, 0)
             with emit.when(inside):
@@ -122,9 +123,12 @@ class MatmulKernel:
         """This thread's `count` elements of a row of a tile, in registers."""
         emit = self.emit
         registers = emit.register(self.type, count, hint)
-        at = emit.add(emit.mul(k, emit.number(width)), start)
-        with emit.loop(0, count, hint="e", binding="unroll") as e:
-            emit.store(emit.load(shared, emit.add(at, e)), registers, e)
+        at = emit.add(emit.mul(k, emit.number(width + PAD)), start)
+        step = 16 // loop.byte_width(self.type)
+        for first in range(0, count, step):
+            together = min(step, count - first)
+            part = emit.load(shared, emit.add(at, emit.number(first)), together, together > 1)
+            emit.store(part, registers, first, together > 1)
         return registers
 
     def _store(self) -> None:
