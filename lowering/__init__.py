@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.registry import load
 
-MODULES = ("canonicalize", "cse", "amp", "assert_shapes", "fuse", "resolve", "schedule", "plan")
+MODULES = ("canonicalize", "cse", "amp", "assert_shapes", "fuse", "resolve", "schedule", "simplify_loops", "plan")
 
 
 def load_all() -> None:

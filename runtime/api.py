@@ -21,7 +21,7 @@ from ..lowering import load_all as load_passes
 from .arrays import Arrays, arrays_of
 
 TARGETS = ("cuda", "cpu", "reference")
-LOWERING = "fuse,resolve{{target={target}}},schedule,cse,plan"
+LOWERING = "fuse,resolve{{target={target}}},schedule,cse,simplify-loops,cse,plan"
 
 
 @attrs.define
