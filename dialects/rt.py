@@ -8,7 +8,16 @@ from __future__ import annotations
 from ..ir.attributes import DictAttr, FactsAttr, TensorType
 from ..ir.core import Operation
 from ..ir.definition import (
-    AnyTensor, Array, Dims, Ints, String, SymbolRef, attribute, operand, region, result,
+    AnyTensor,
+    Array,
+    Dims,
+    Ints,
+    String,
+    SymbolRef,
+    attribute,
+    operand,
+    region,
+    result,
 )  # fmt: skip
 from ..ir.dims import Relation
 from ..ir.registry import Dialect, IsolatedFromAbove, Terminator

@@ -21,9 +21,32 @@ from typing import Any, TypeVar
 import attrs
 
 from .attributes import (
-    ArrayAttr, Attribute, DenseArrayAttr, DictAttr, DimsAttr, FactsAttr, FileLoc, FloatAttr, FloatType, FunctionType,
-    IndexType, IntegerAttr, IntegerType, Location, StringAttr, SymbolRefAttr, TensorType, Type, TypeAttr, UnitAttr,
-    VectorType, from_attribute, i1, i32, to_attribute, unknown,
+    ArrayAttr,
+    Attribute,
+    DenseArrayAttr,
+    DictAttr,
+    DimsAttr,
+    FactsAttr,
+    FileLoc,
+    FloatAttr,
+    FloatType,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Location,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    Type,
+    TypeAttr,
+    UnitAttr,
+    VectorType,
+    from_attribute,
+    i1,
+    i32,
+    to_attribute,
+    unknown,
 )  # fmt: skip
 from .core import Block, Operation, OpResult, Region, UnregisteredOp, Value
 

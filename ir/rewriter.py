@@ -136,6 +136,7 @@ class PatternRewriter(Builder):
         super().__init__()
         self.changed = False
         self._constants: dict[Any, Operation] = {}
+        self._last_constant: dict[Block, Operation] = {}
 
     @property
     def location(self) -> Any:
@@ -207,8 +208,9 @@ class PatternRewriter(Builder):
         """As `erase`, where it is known that the results are unused."""
         self.changed = True
         if op.regions:
-            operands: Sequence[Value] = [value for inner in op.walk() for value in inner._operands]
-            for inner in op.walk():
+            doomed = list(op.walk())
+            operands: Sequence[Value] = _used_from_outside(doomed)
+            for inner in doomed:
                 self.removed(inner)
             op.erase()
         else:  # what Operation.erase does, for the common case
@@ -222,7 +224,7 @@ class PatternRewriter(Builder):
     def erase_blocks(self, blocks: Sequence[Block]) -> None:
         """Erase blocks that nothing outside them uses; they may use each other's values in a circle."""
         doomed = [op for block in blocks for outer in block.ops for op in outer.walk()]
-        operands = [value for op in doomed for value in op.operands]
+        operands = _used_from_outside(doomed)
         for op in doomed:
             self.removed(op)
             op.operands = op.successors = ()
@@ -270,10 +272,19 @@ class PatternRewriter(Builder):
         if op is None:
             return None
         self._constants[key] = op
-        self.block.insert_before(op, self.block.first)
+        last = self._last_constant.get(self.block)
+        follows = last is not None and last.parent is self.block
+        self.block.insert_before(op, last.next if follows and last else self.block.first)
+        self._last_constant[self.block] = op
         self.changed = True
         self.touched(op)
         return op.results[0]
+
+
+def _used_from_outside(doomed: Sequence[Operation]) -> list[Value]:
+    """The operands of operations that go away together, without the values that go with them."""
+    gone = set(doomed)
+    return [value for op in doomed for value in op.operands if value.owner not in gone]
 
 
 def _check_unused(op: Operation) -> None:

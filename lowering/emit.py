@@ -49,7 +49,7 @@ class FlatPoint(Point):
     def indices(self) -> tuple[Value, ...]:
         if self._indices is None:
             assert self.flat is not None
-            builder = Builder(before=self.block.first) if self.block.first else Builder(self.block)
+            builder = self.emitter.at(Builder.at_start(self.block))
             self._indices = self.emitter.split(builder, self.flat, self.shape)
         return self._indices
 
@@ -74,7 +74,7 @@ class Emitter:
 
     def __init__(self, kernel: loop.Kernel, sources: dict[Value, Source]) -> None:
         self.kernel, self.sources = kernel, sources
-        self.builder = Builder(kernel.body)
+        self.builder = self.at(Builder(kernel.body))
         self.scalars: dict[Value, Value] = {}  # scalar arguments of the function -> of the kernel
         self.lanes: Lanes | None = None
         self.varying: set[Value] = set()  # index values that depend on the lane
@@ -82,6 +82,15 @@ class Emitter:
         self._constants: dict[object, Value] = {}
 
     # -- small things
+
+    def at(self, builder: Builder) -> Builder:
+        """`builder`, giving what it creates the place of the kernel in the source."""
+        builder.location = self.kernel.location
+        return builder
+
+    def entry(self) -> Builder:
+        """At the start of the kernel."""
+        return self.at(Builder.at_start(self.kernel.body))
 
     def create(self, cls: type[Operation], *operands: Value, **attributes: object) -> Value:
         return self.builder.create(cls, *operands, **attributes).result
@@ -111,10 +120,7 @@ class Emitter:
 
     def _at_entry(self, key: object, make: Callable[[Builder], Value]) -> Value:
         if key not in self._constants:
-            first = self.kernel.body.first
-            self._constants[key] = make(Builder(before=first) if first else Builder(self.kernel.body))
-            if first is None:
-                self.builder = Builder(self.kernel.body) if self.builder.block is self.kernel.body else self.builder
+            self._constants[key] = make(self.entry())
         return self._constants[key]
 
     def add(self, a: Value, b: Value) -> Value:
@@ -146,11 +152,12 @@ class Emitter:
     ) -> Scope:  # fmt: skip
         """A loop whose body the builder moves into: `with emitter.loop(0, n) as i: ...`."""
         lo, hi, step = (self.number(v) if isinstance(v, int) else v for v in (lo, hi, step))
-        made = self.builder.insert(loop.For.make(lo, hi, step, hint=hint, binding=binding, doc=doc))
+        made = self.builder.insert(loop.For.make(
+            lo, hi, step, hint=hint, binding=binding, doc=doc, location=self.kernel.location))
         return Scope(self, made.body, made.index)
 
     def when(self, condition: Value, reason: str | None = None) -> Scope:
-        made = self.builder.insert(loop.If.make(condition, reason=reason))
+        made = self.builder.insert(loop.If.make(condition, reason=reason, location=self.kernel.location))
         return Scope(self, made.body, condition)
 
     def register(self, element: Type, size: int = 1, hint: str = "acc") -> Value:
@@ -159,8 +166,7 @@ class Emitter:
     def shared(self, element: Type, size: int, hint: str) -> Value:
         """Shared memory; allocated at the kernel's entry."""
         made = loop.Alloc.make(element, "shared", size, hint)
-        first = self.kernel.body.first
-        return (Builder(before=first) if first else Builder(self.kernel.body)).insert(made).result
+        return self.entry().insert(made).result
 
     def load(self, buffer: Value, at: Value | int, width: int = 1, aligned: bool = False) -> Value:
         at = self.number(at) if isinstance(at, int) else at
@@ -355,7 +361,7 @@ class Scope:
         self.emitter, self.block, self.value = emitter, block, value
 
     def __enter__(self) -> Value:
-        self.saved, self.emitter.builder = self.emitter.builder, Builder(self.block)
+        self.saved, self.emitter.builder = self.emitter.builder, self.emitter.at(Builder(self.block))
         return self.value
 
     def __exit__(self, *exc: object) -> None:

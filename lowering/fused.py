@@ -132,7 +132,7 @@ class KernelMaker:
         arm.count += 1
         self.kernel = loop.Kernel.make(
             arm.name + suffix, arm.target, self._arguments(), block=(block,), grid=tuple(grid),
-            symbols=arm.symbols, index_bits=arm.index_bits, doc=doc or None,
+            symbols=arm.symbols, index_bits=arm.index_bits, doc=doc or None, location=arm.builder.location,
         )  # fmt: skip
         self._connect()
 

@@ -25,7 +25,8 @@ class SimplifyLoops(Pass):
     def run(self, module: Operation) -> None:
         for kernel in [op for op in module.walk() if isinstance(op, loop.Kernel)]:
             for made in [op for op in kernel.walk() if isinstance(op, loop.For)]:
-                if not _trivial(made):
+                erased = not made.operands  # with the loop around it
+                if not erased and not _trivial(made):
                     _hoist(made)
 
 
@@ -37,7 +38,7 @@ def _number(value: Value) -> int | None:
 def _trivial(op: loop.For) -> bool:
     """Remove a loop that runs never, inline one that runs once; whether it was either."""
     lo, hi, step = _number(op.lo), _number(op.hi), _number(op.step)
-    if op.parent is None or lo is None or hi is None or step is None or op.binding not in loop.SERIAL or lo + step < hi:
+    if lo is None or hi is None or step is None or op.binding not in loop.SERIAL or lo + step < hi:
         return False
     if lo < hi:
         op.index.replace_all_uses_with(op.lo)

@@ -8,8 +8,25 @@ import numpy as np
 from stepwell.dialects import arith, load_all, loop
 from stepwell.dialects.scalar import dtype_of
 from stepwell.ir.attributes import (
-    FloatAttr, FloatType, IndexType, IntegerAttr, IntegerType, Type, VectorType, bf16, f8E4M3FN, f8E5M2, f16, f32, f64,
-    i1, i8, i16, i32, i64, index,
+    FloatAttr,
+    FloatType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Type,
+    VectorType,
+    bf16,
+    f8E4M3FN,
+    f8E5M2,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
 )  # fmt: skip
 from stepwell.ir.builder import Builder
 from stepwell.ir.core import Operation, Value

@@ -1,5 +1,4 @@
 """Scalar operations against Python's exact arithmetic, on all i8 values and on edge values of every type."""
-# ruff: noqa: E501
 
 import math
 from fractions import Fraction

@@ -341,3 +341,43 @@ def test_dead_operations_go_and_effects_stay():
     rewrite_greedily(module)
     names = [op.op_name for op in module.walk()]
     assert names[2:] == ["memref.store", "scf.if", "memref.store", "scf.yield", "t.unknown", "func.return"]
+
+
+def test_operations_inside_erased_ones_are_not_visited():
+    module = parse_module("""
+    func.func @f(%c: i1, %v: i32) {
+      scf.if %c {
+        %0 = arith.addi %v, %v : i32
+        %1 = arith.muli %0, %0 : i32
+        scf.if %c {
+          %2 = arith.muli %1, %0 : i32
+        }
+      }
+      return
+    ^dead(%x: i32):
+      %r = scf.if %c -> (i32) {
+        %3 = arith.addi %x, %x : i32
+        scf.yield %3 : i32
+      } else {
+        scf.yield %x : i32
+      }
+      cf.br ^dead(%r : i32)
+    }""")
+    visited = []
+
+    class Erase(Pattern):
+        """Erases the outer condition, and looks at everything else."""
+
+        def match_and_rewrite(self, op, rewriter):
+            visited.append(op)
+            assert op.operands or op.op_name in ("func.func", "func.return", "scf.yield")
+            if isinstance(op, scf.IfOp) and not op.results:
+                rewriter.erase(op)
+                return True
+            if isinstance(op, func.FuncOp) and len(op.region.blocks) > 1:
+                rewriter.erase_blocks(op.region.blocks[1:])
+                return True
+            return False
+
+    rewrite_greedily(module, [Erase()], fold=False)
+    assert [op.op_name for op in module.walk()][2:] == ["func.return"]

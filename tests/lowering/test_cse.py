@@ -1,5 +1,4 @@
 """Common subexpressions: what merges, and what must not."""
-# ruff: noqa: E501
 
 import pytest
 

@@ -1,22 +1,15 @@
 """Printed kernels: C against the table of scalar semantics, CUDA C through NVRTC, and the text itself."""
 
-import re
 
-import attrs
 import loop_kernels as cases
 import numpy as np
 import nvrtc
 import pytest
-from loop_kernels import Case, number, real
+from loop_kernels import Case
 
-from stepwell.dialects import arith, loop, math
 from stepwell.dialects.scalar import dtype_of
-from stepwell.ir.attributes import IntegerType, bf16, f8E5M2, f16, f32, f64, i1, i8, i32, i64, index
-from stepwell.ir.builder import Builder
-from stepwell.ir.diagnostics import IRError
-from stepwell.lowering.cpu import printer as c_printer
+from stepwell.ir.attributes import index
 from stepwell.lowering.cuda import printer as cuda_printer
-from stepwell.lowering.names import RESERVED, comment, identifier
 from stepwell.runtime import cpu
 
 WIDTH = 8

@@ -3,9 +3,10 @@
 import ml_dtypes
 import numpy as np
 import pytest
-import stepwell
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import stepwell
 from stepwell.ir.diagnostics import IRError
 
 rng = np.random.default_rng(2)

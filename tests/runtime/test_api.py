@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import stepwell
 from stepwell.ir.diagnostics import IRError
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from stepwell.runtime.driver import main
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
