@@ -111,9 +111,7 @@ def _check_yield(op: Operation, block: Block, types: list[Type], name: str) -> N
         raise op.error(f"{name} must end in compute.yield")
     given = [v.type for v in block.last.operands]
     if given != types:
-        raise op.error(
-            f"{name} must yield ({', '.join(map(str, types))}), but yields ({', '.join(map(str, given))})"
-        )
+        raise op.error(f"{name} must yield ({', '.join(map(str, types))}), but yields ({', '.join(map(str, given))})")
 
 
 def _check_scalar_op(parent: Operation, op: Operation) -> None:
@@ -132,9 +130,7 @@ class Map(_OverIndices):
     __slots__ = ()
     name = "compute.map"
     traits = (Pure,)
-    inputs = operand(
-        AnyType, variadic=True, doc="the tensors (or scalars of the function) that the body uses"
-    )
+    inputs = operand(AnyType, variadic=True, doc="the tensors (or scalars of the function) that the body uses")
     outputs = result(AnyTensor, variadic=True)
     body_region = region(doc="one index argument for each axis of the results; yields one scalar a result")
 
@@ -204,9 +200,7 @@ class _Reads(Operation):
             count = len(self.indices)  # type: ignore[attr-defined]
             raise self.error(f"needs {type.rank} indices into '{type}', but has {count}")
         if self.result.type is not signless(type.element):
-            raise self.error(
-                f"must give '{signless(type.element)}', the element of '{type}', not '{self.result.type}'"
-            )
+            raise self.error(f"must give '{signless(type.element)}', the element of '{type}', not '{self.result.type}'")
 
 
 @compute.op

@@ -68,9 +68,7 @@ def evaluate_function(
 def bind_symbols(function: func.FuncOp, arrays: Sequence[Any]) -> dict[str, int]:
     """The dim symbols of a function for these arguments; IRError names what does not fit."""
     signature = Signature.of(function)
-    given = [
-        np.shape(a) if isinstance(p.type, TensorType) else a for p, a in zip(signature.parameters, arrays)
-    ]
+    given = [np.shape(a) if isinstance(p.type, TensorType) else a for p, a in zip(signature.parameters, arrays)]
     return dict(zip(signature.symbols, signature.bind(given)))
 
 
@@ -90,9 +88,7 @@ def evaluate_compute(
 ) -> list[Array]:
     """The values that the last operation of a block takes, with arrays for its arguments."""
     context = Context({}, symbols, floats)
-    context.values.update(
-        (a, _held(x, a.type, context)) for a, x in zip(block.arguments, arrays, strict=True)
-    )
+    context.values.update((a, _held(x, a.type, context)) for a, x in zip(block.arguments, arrays, strict=True))
     return evaluate_block(block, context)
 
 
@@ -138,9 +134,7 @@ def check_requirements(op: Operator, symbols: Mapping[str, int]) -> None:
     failed = [r for r in op.requirements() if not _holds(r.relation, symbols)]
     if failed:
         values = ", ".join(f"{s} = {symbols[s]}" for s in sorted(failed[0].relation.symbols) if s in symbols)
-        raise IRError(
-            [Diagnostic(f"'{op.op_name}' op {r.message} (with {values})", op.location) for r in failed]
-        )
+        raise IRError([Diagnostic(f"'{op.op_name}' op {r.message} (with {values})", op.location) for r in failed])
 
 
 def _holds(relation: Any, symbols: Mapping[str, int]) -> bool:

@@ -166,11 +166,7 @@ class BodyEvaluator:
         assert isinstance(a, Affine) and isinstance(b, Affine)
         if op.op_name == "arith.muli":
             a, b = (b, a) if a.axis is None else (a, b)
-            return (
-                Affine(a.axis, a.scale * b.offset, a.offset * b.offset)
-                if b.axis is None and b.offset
-                else None
-            )
+            return Affine(a.axis, a.scale * b.offset, a.offset * b.offset) if b.axis is None and b.offset else None
         sign = {"arith.addi": 1, "arith.subi": -1}.get(op.op_name)
         if sign is None or (a.axis is not None and b.axis is not None):
             return None
@@ -266,9 +262,7 @@ def known_combiner(op: Reduce) -> str | None:
     first = op.combiner.first
     if first is None or first.next is not op.combiner.last or len(op.results) != 1:
         return None
-    alone = (
-        set(first.operands) == set(op.combiner.arguments) and op.combiner.terminator.operands == first.results
-    )
+    alone = set(first.operands) == set(op.combiner.arguments) and op.combiner.terminator.operands == first.results
     return first.op_name if alone else None
 
 
@@ -306,9 +300,7 @@ def _reduce_tile(op: Reduce, context: Context, values: list[Array]) -> list[Arra
 def _fold(op: Reduce, context: Context, values: list[Array]) -> list[Array]:
     """Neighbours combined until one is left, which needs no commutativity."""
     while (count := values[0].shape[-1]) > 1:
-        pairs = _combine(
-            op, context, [v[..., : count - 1 : 2] for v in values], [v[..., 1::2] for v in values]
-        )
+        pairs = _combine(op, context, [v[..., : count - 1 : 2] for v in values], [v[..., 1::2] for v in values])
         rest = [v[..., count - 1 :] for v in values] if count % 2 else None
         values = pairs if rest is None else [np.concatenate(p, -1) for p in zip(pairs, rest)]
     return [v[..., 0] for v in values]

@@ -60,9 +60,7 @@ _trace: ContextVar[Trace | None] = ContextVar("trace", default=None)
 class Trace:
     """One definition being traced: where its operations go, and what is known about dims."""
 
-    def __init__(
-        self, insert: Callable[[Operation], Any], facts: Facts, location: Location = unknown
-    ) -> None:
+    def __init__(self, insert: Callable[[Operation], Any], facts: Facts, location: Location = unknown) -> None:
         self.insert = insert
         self.facts = facts
         self.location = location
@@ -91,9 +89,7 @@ def current() -> Trace:
 class Tensor(Arithmetic):
     """`shape`, the element `type` (wide for floats) and `at`; `value` where it is materialised."""
 
-    def __init__(
-        self, shape: Iterable[DimLike], type: Type, at: Callable[..., Scalar], value: Value | None = None
-    ):
+    def __init__(self, shape: Iterable[DimLike], type: Type, at: Callable[..., Scalar], value: Value | None = None):
         self.shape: tuple[Dim, ...] = tuple(map(as_dim, shape))
         self.type = type
         self.value = value
@@ -250,9 +246,8 @@ def materialize(t: Tensor, type: TensorType | None = None) -> Tensor:
     type = type or TensorType(t.shape, t.type)
     if isinstance(t.value, OpResult) and t.value.op in current().made and t.value.type is type:
         return t
-    with writing(Body([index] * t.rank, _hints(t.rank), current().location)) as body:
-        element = on_scalars.cast(t.at(*(Scalar(i, index) for i in body.block.arguments)), type.element)
-        body.finish([element])
+    element = type.element
+    body, _ = _written([index] * t.rank, _hints(t.rank), lambda *at: on_scalars.cast(t.at(*at), element))
     region = Region([body.block])
     op = current().add(Map(_inputs(body), [type], regions=[region], location=current().location))
     return Tensor.of(op.result)
@@ -287,29 +282,30 @@ def reduce(
 ) -> tuple[Tensor, ...]:
     """N values reduced over `extents` for each point of `shape`. `function(*parallel, *reduced)` gives N
     scalars, `combiner(*left, *right)` N of 2N; `inits` are its identities. N is the number of `inits`."""
-    shape, extents = [as_dim(d) for d in shape], [as_dim(d) for d in extents]
-    location, rank = current().location, len(shape) + len(extents)
-    with writing(Body([index] * rank, _hints(rank), location)) as body:
-        values = _many(function(*(Scalar(i, index) for i in body.block.arguments)))
-        body.finish(values)
-    types = [v.type for v in values]
-    names = [side + (str(n) if len(types) > 1 else "") for side in ("l", "r") for n in range(len(types))]
-    with writing(Body([signless(t) for t in types] * 2, names, location)) as combine:
-        arguments = [Scalar(v, t) for v, t in zip(combine.block.arguments, types * 2)]
-        combine.finish(_many(combiner(*arguments)))
+    rank = len(shape) + len(extents)
+    body, types = _written([index] * rank, _hints(rank), function)
+    names = [side + (str(n) if len(types) > 1 else "") for side in "lr" for n in range(len(types))]
+    combine, _ = _written(types * 2, names, combiner)
     properties: dict[str, Attribute] = {
-        "extents": DimsAttr(tuple(extents)),
+        "extents": DimsAttr(tuple(map(as_dim, extents))),
         "inits": ArrayAttr(tuple(constant_attribute(v, signless(t)) for v, t in zip(inits, types))),
     }
     for name, holds in (("associative", associative), ("commutative", commutative)):
         if not holds:
             properties[name] = IntegerAttr(0, i1)
-    results = [TensorType(tuple(shape), t) for t in types]
+    results = [TensorType(tuple(map(as_dim, shape)), t) for t in types]
     regions = [Region([body.block]), Region([combine.block])]
-    op = current().add(
-        Reduce(_inputs(body, combine), results, properties, regions=regions, location=location)
-    )
+    inputs = _inputs(body, combine)
+    op = current().add(Reduce(inputs, results, properties, regions=regions, location=current().location))
     return tuple(Tensor.of(r) for r in op.results)
+
+
+def _written(types: Sequence[Type], hints: Sequence[str], function: Callable[..., Any]) -> tuple[Body, list[Type]]:
+    """A body with arguments of `types` that yields what `function` returns of them, and the types yielded."""
+    with writing(Body([signless(t) for t in types], hints, current().location)) as body:
+        values = _many(function(*(Scalar(v, t) for v, t in zip(body.block.arguments, types))))
+        body.finish(values)
+    return body, [v.type for v in values]
 
 
 def _many(values: Any) -> tuple[Scalar, ...]:
@@ -335,15 +331,11 @@ def merged(parallel: Sequence[Any], reduced: Sequence[Any], axes: Iterable[int])
     return [next(away) if n in gone else next(stay) for n in range(rank)]
 
 
-def over_axes(
-    t: Tensor, axes: Iterable[int], combiner: Callable[..., Scalar], init: Any, keepdims: bool
-) -> Tensor:
+def over_axes(t: Tensor, axes: Iterable[int], combiner: Callable[..., Scalar], init: Any, keepdims: bool) -> Tensor:
     """`t` reduced over `axes` with a combiner of two scalars."""
     axes = normal_axes(axes, t.rank)
     stay, gone = split_axes(t.shape, axes)
-    made = reduce(
-        stay, gone, lambda *at: t.at(*merged(at[: len(stay)], at[len(stay) :], axes)), combiner, [init]
-    )[0]
+    made = reduce(stay, gone, lambda *at: t.at(*merged(at[: len(stay)], at[len(stay) :], axes)), combiner, [init])[0]
     return keep_axes(made, axes) if keepdims else made
 
 
@@ -436,9 +428,7 @@ def flat_index(at: Sequence[Scalar], shape: Sequence[Dim]) -> Scalar:
 # ---------------------------------------------------------------- functions of scalars and tensors
 
 
-def _binary(
-    floating: str | None, signed: str | None, unsigned: str | None = None, doc: str = ""
-) -> Callable[..., Any]:
+def _binary(floating: str | None, signed: str | None, unsigned: str | None = None, doc: str = "") -> Callable[..., Any]:
     def function(a: Any, b: Any) -> Scalar:
         a, b = scalars(a, b)
         return emit(pick(a.type, floating, signed, unsigned), [a, b], a.type)

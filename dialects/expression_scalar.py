@@ -40,9 +40,7 @@ _bodies: ContextVar[tuple[Body, ...]] = ContextVar("bodies", default=())
 class Body:
     """A region's block while it is being written."""
 
-    def __init__(
-        self, types: Sequence[Type], hints: Sequence[str | None] = (), location: Location = unknown
-    ) -> None:
+    def __init__(self, types: Sequence[Type], hints: Sequence[str | None] = (), location: Location = unknown) -> None:
         self.block = Block(types, hints)
         self.location = location
         self.made: dict[Any, Any] = {}  # what was emitted, by operation and operands
@@ -218,9 +216,7 @@ def pick(type: Type, floating: str | None, signed: str | None, unsigned: str | N
 
 
 # MLIR's numbers of the predicates.
-_INTEGER = {
-    name: n for n, name in enumerate(["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
-}
+_INTEGER = {name: n for n, name in enumerate(["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])}
 _FLOAT = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "une": 13}
 
 

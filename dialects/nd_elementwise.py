@@ -272,9 +272,7 @@ class Div(Binary):
     def element(self) -> Type:
         type = super().element()
         if not isinstance(type, FloatType):
-            raise self.error(
-                f"divides '{type}': true division is of floats; use nd.floor_div, or nd.cast first"
-            )
+            raise self.error(f"divides '{type}': true division is of floats; use nd.floor_div, or nd.cast first")
         return type
 
 

@@ -124,9 +124,7 @@ class Mean(Accumulation):
 
     def infer_types(self) -> list[Type]:
         if not isinstance(self.element(), FloatType):
-            raise self.error(
-                f"is of floats, not of '{self.x.type.element}': give dtype, or use nd.cast first"
-            )
+            raise self.error(f"is of floats, not of '{self.x.type.element}': give dtype, or use nd.cast first")
         return super().infer_types()
 
     def define(self, x: Tensor) -> Tensor:
@@ -191,9 +189,7 @@ class Argmax(Reduction):
     def shape_requirements(self) -> Iterable[Requirement]:
         for n in self.reduced:
             d = self.x.type.dims[n]
-            yield Requirement(
-                d.ge(1), f"argmax over axis {n} of {self.value_name(self.x)} needs it not to be empty"
-            )
+            yield Requirement(d.ge(1), f"argmax over axis {n} of {self.value_name(self.x)} needs it not to be empty")
 
     def define(self, x: Tensor) -> Tensor:
         return e.reduce_argmax(x, self.reduced, self.keepdims)[1]

@@ -332,9 +332,7 @@ class Concat(Operator):
         for value in self.inputs[1:]:
             for n in range(first.type.rank):  # type: ignore[attr-defined]
                 if n != self.axis % first.type.rank:  # type: ignore[attr-defined]
-                    yield from equal_requirement(
-                        self, first, n, value, n, "concat needs equal sizes off its axis"
-                    )
+                    yield from equal_requirement(self, first, n, value, n, "concat needs equal sizes off its axis")
 
     def define(self, inputs: list[Tensor]) -> Tensor:
         axis = self.normal_axis(self.axis, inputs[0].rank)

@@ -67,18 +67,14 @@ class Norm(Operator):
         self.same_element(self.operands)
         for value in self.operands[1:]:
             if value.type.rank != len(self.normalized):  # type: ignore[attr-defined]
-                raise self.error(
-                    f"needs {self.value_name(value)} of rank {len(self.normalized)}, not '{value.type}'"
-                )
+                raise self.error(f"needs {self.value_name(value)} of rank {len(self.normalized)}, not '{value.type}'")
         return [self.operands[0].type]
 
     def shape_requirements(self) -> Iterable[Requirement]:
         x = self.operands[0]
         for value in self.operands[1:]:
             for n, axis in enumerate(self.normalized):
-                yield from equal_requirement(
-                    self, x, axis, value, n, "needs the sizes of the normalised axes"
-                )
+                yield from equal_requirement(self, x, axis, value, n, "needs the sizes of the normalised axes")
 
 
 @nn.op
@@ -99,9 +95,7 @@ class LayerNorm(Norm):
     def normalized(self) -> list[int]:
         rank = self.x.type.rank
         if not 1 <= self.normalized_rank <= rank:
-            raise self.error(
-                f"has normalized_rank {self.normalized_rank}, but the range allowed is 1 to {rank}"
-            )
+            raise self.error(f"has normalized_rank {self.normalized_rank}, but the range allowed is 1 to {rank}")
         return list(range(rank - self.normalized_rank, rank))
 
     def infer_types(self) -> list[Type]:
@@ -158,9 +152,7 @@ class Matmul(Operator):
         self.same_element([self.a, self.b])
         for value, transposed in ((self.a, self.transpose_a), (self.b, self.transpose_b)):
             if value.type.rank < (2 if transposed else 1):
-                raise self.error(
-                    f"cannot multiply {self.value_name(value)} of '{value.type}': its rank is too low"
-                )
+                raise self.error(f"cannot multiply {self.value_name(value)} of '{value.type}': its rank is too low")
         return [TensorType((*self.batch, *self.rows, *self.columns), self.element())]
 
     def element(self) -> Type:
@@ -195,9 +187,7 @@ class Matmul(Operator):
 
     def shape_requirements(self) -> Iterable[Requirement]:
         yield from equal_requirement(self, self.a, self.inner[0], self.b, self.inner[1], "cannot multiply")
-        yield from broadcast_requirements(
-            self, [self.a, self.b], [v.type.dims[:-2] for v in (self.a, self.b)]
-        )
+        yield from broadcast_requirements(self, [self.a, self.b], [v.type.dims[:-2] for v in (self.a, self.b)])
 
     def define(self, a: Tensor, b: Tensor) -> Tensor:
         batch, rows, columns = self.batch, self.rows, self.columns

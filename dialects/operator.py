@@ -162,9 +162,7 @@ class Operator(Operation):
                 )
         return types[0]
 
-    def broadcast(
-        self, values: Sequence[Value], shapes: Sequence[Sequence[Dim]] | None = None
-    ) -> tuple[Dim, ...]:
+    def broadcast(self, values: Sequence[Value], shapes: Sequence[Sequence[Dim]] | None = None) -> tuple[Dim, ...]:
         """The shape that `values` (or `shapes`, parts of theirs) broadcast to."""
         shapes = shapes or [v.type.dims for v in values]  # type: ignore[attr-defined]
         try:
@@ -205,9 +203,7 @@ def broadcast_requirements(
             yield from _pair(op, (values[m], shapes[m]), (value, shape))
 
 
-def _pair(
-    op: Operator, a: tuple[Value, Sequence[Dim]], b: tuple[Value, Sequence[Dim]]
-) -> Iterable[Requirement]:
+def _pair(op: Operator, a: tuple[Value, Sequence[Dim]], b: tuple[Value, Sequence[Dim]]) -> Iterable[Requirement]:
     for back in range(1, min(len(a[1]), len(b[1])) + 1):
         d, e = a[1][-back], b[1][-back]
         if d is not e and d is not ONE and e is not ONE:
@@ -215,9 +211,7 @@ def _pair(
             yield Requirement.any_of(relations, _mismatch(op, a, b, back, "neither is 1"))
 
 
-def equal_requirement(
-    op: Operator, a: Value, axis_a: int, b: Value, axis_b: int, why: str
-) -> Iterable[Requirement]:
+def equal_requirement(op: Operator, a: Value, axis_a: int, b: Value, axis_b: int, why: str) -> Iterable[Requirement]:
     """That an axis of one tensor is as long as an axis of another."""
     d, e = a.type.dims[axis_a], b.type.dims[axis_b]  # type: ignore[attr-defined]
     if d is not e:
@@ -225,9 +219,7 @@ def equal_requirement(
         yield Requirement(d.eq(e), f"{why}: {first} is {d}, {second} is {e} ({_types(a, b)})")
 
 
-def _mismatch(
-    op: Operator, a: tuple[Value, Sequence[Dim]], b: tuple[Value, Sequence[Dim]], back: int, why: str
-) -> str:
+def _mismatch(op: Operator, a: tuple[Value, Sequence[Dim]], b: tuple[Value, Sequence[Dim]], back: int, why: str) -> str:
     first = f"{_axis(op, a[0], len(a[1]) - back)} is {a[1][-back]}"
     second = f"{_axis(op, b[0], len(b[1]) - back)} is {b[1][-back]}"
     return f"cannot broadcast: {first}, {second}, and {why} ({_types(a[0], b[0])})"
@@ -263,9 +255,7 @@ def facts_of(op: Operation) -> Facts:
     return facts_from(None)
 
 
-def trace(
-    op: Operator, operands: Sequence[Value], builder: Builder, facts: Facts | None = None
-) -> list[Value]:
+def trace(op: Operator, operands: Sequence[Value], builder: Builder, facts: Facts | None = None) -> list[Value]:
     """Write the definition of `op` on `operands` (of the types of its own) as compute operations at the
     insertion point of `builder`. The values returned have the declared result types."""
     with Trace(builder.insert, facts or facts_of(op), op.location):

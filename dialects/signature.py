@@ -85,9 +85,7 @@ class Signature:
 
     def _given(self, arguments: Sequence[Any]) -> tuple[int, ...]:
         if len(arguments) != len(self.parameters):
-            raise IRError(
-                f"@{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}", self.location
-            )
+            raise IRError(f"@{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}", self.location)
         for parameter, argument in zip(self.parameters, arguments):
             if isinstance(parameter.type, TensorType) and len(argument) != parameter.type.rank:
                 raise IRError(
@@ -95,10 +93,7 @@ class Signature:
                     f"{parameter.type.rank}, but the array has rank {len(argument)}", parameter.location,
                 )  # fmt: skip
         return tuple(
-            [
-                int(arguments[a.parameter] if a.axis is None else arguments[a.parameter][a.axis])
-                for a in self.axes
-            ]
+            [int(arguments[a.parameter] if a.axis is None else arguments[a.parameter][a.axis]) for a in self.axes]
         )
 
     def _solve(self, given: tuple[int, ...]) -> tuple[int, ...]:
@@ -132,19 +127,13 @@ class Signature:
         source = dict(self.plan)
         for n, (wanted, size) in enumerate(zip(self._sizes(values), given)):
             if wanted != size:
-                yield Diagnostic(
-                    f"@{self.name}: {self._mismatch(n, wanted, size, given, source)}", self._location(n)
-                )
+                yield Diagnostic(f"@{self.name}: {self._mismatch(n, wanted, size, given, source)}", self._location(n))
         for fact, holds in zip(self.facts, self._facts_hold(values)):
             if not holds:
                 sizes = ", ".join(f"{s} = {v}" for s, v in zip(self.symbols, values) if s in fact.symbols)
-                yield Diagnostic(
-                    f"@{self.name}: needs {fact}, which does not hold for {sizes}", self.location
-                )
+                yield Diagnostic(f"@{self.name}: needs {fact}, which does not hold for {sizes}", self.location)
 
-    def _mismatch(
-        self, n: int, wanted: int, size: int, given: tuple[int, ...], source: dict[str, int]
-    ) -> str:
+    def _mismatch(self, n: int, wanted: int, size: int, given: tuple[int, ...], source: dict[str, int]) -> str:
         dim = self.axes[n].dim
         for symbol in self.symbols:
             if dim is Dim.symbol(symbol):
@@ -162,11 +151,7 @@ def _parameters(function: FuncOp) -> Iterator[Parameter]:
     for n, type in enumerate(function.type.inputs):
         name = hints[n] if n < len(hints) and hints[n] else f"arg{n}"
         location = function.arguments[n].location if n < len(hints) else function.location
-        known = (
-            location
-            if getattr(location, "line", None) or getattr(location, "inner", None)
-            else function.location
-        )
+        known = location if getattr(location, "line", None) or getattr(location, "inner", None) else function.location
         yield Parameter(str(name), type, known, function.argument_dim(n))
 
 
@@ -181,9 +166,7 @@ def _axes(function: FuncOp, parameters: Sequence[Parameter]) -> Iterator[Axis]:
                 yield Axis(n, axis, dim)
 
 
-def _plan(
-    function: FuncOp, parameters: Sequence[Parameter], axes: Sequence[Axis]
-) -> Iterator[tuple[str, int]]:
+def _plan(function: FuncOp, parameters: Sequence[Parameter], axes: Sequence[Axis]) -> Iterator[tuple[str, int]]:
     """Symbols with the axis that binds each: axes that are the symbol first, then those linear in one
     unknown."""
     bound: set[str] = set()
@@ -206,10 +189,6 @@ def _plan(
 def _next(axes: Sequence[Axis], bound: set[str], symbols: Sequence[str]) -> tuple[str, int] | None:
     for n, axis in enumerate(axes):
         unknown = axis.dim.symbols - bound
-        if (
-            len(unknown) == 1
-            and linear_in(axis.dim, symbol := next(iter(unknown)), bound)
-            and symbol in symbols
-        ):
+        if len(unknown) == 1 and linear_in(axis.dim, symbol := next(iter(unknown)), bound) and symbol in symbols:
             return symbol, n
     return None

@@ -42,10 +42,7 @@ def function_of(
         names=[f"x{n}" for n in range(len(types))],
     )
     groups = _groups(cls, list(function.arguments))
-    op = (
-        function.body.append(build(cls, *groups, result_types=result_types, **attributes))
-        or function.body.last
-    )
+    op = function.body.append(build(cls, *groups, result_types=result_types, **attributes)) or function.body.last
     function.body.append(func.ReturnOp(op.results))
     function.set("function_type", TypeAttr(FunctionType(tuple(types), tuple(r.type for r in op.results))))
     for inner in function.walk():
@@ -104,9 +101,7 @@ def _numbers(value):
 
 
 def check(actual, expected, tolerance=0.0):
-    np.testing.assert_allclose(
-        np.asarray(actual, np.float64), expected, rtol=0, atol=tolerance, equal_nan=True
-    )
+    np.testing.assert_allclose(np.asarray(actual, np.float64), expected, rtol=0, atol=tolerance, equal_nan=True)
 
 
 def F(*values):

@@ -35,9 +35,7 @@ def close(actual, expected, dtype, ulps=2):
     assert actual.dtype == dtype
     eps = float(ml_dtypes.finfo(dtype).eps)
     scale = float(np.abs(expected).max(initial=0))
-    np.testing.assert_allclose(
-        actual.astype(np.float64), expected, rtol=0, atol=ulps * eps * max(scale, 1e-30)
-    )
+    np.testing.assert_allclose(actual.astype(np.float64), expected, rtol=0, atol=ulps * eps * max(scale, 1e-30))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -51,9 +49,7 @@ def test_softmax(shape, dtype):
 def test_softmax_edges():
     y = apply(nn.Softmax, F([0, 1, 2], [1000, 1000, 999]))
     check(y, expected_value("C35"), 1e-6)
-    assert np.isnan(
-        apply(nn.Softmax, F([-math.inf, -math.inf]))
-    ).all()  # the rule that C33 takes for plain softmax
+    assert np.isnan(apply(nn.Softmax, F([-math.inf, -math.inf]))).all()  # the rule that C33 takes for plain softmax
     assert np.isnan(apply(nn.Softmax, F([0, math.nan, 1]))).all()
     check(apply(nn.Softmax, F([0, -math.inf])), [[1, 0]])
     assert apply(nn.Softmax, np.zeros((3, 0), np.float32)).shape == (3, 0)
@@ -99,9 +95,7 @@ def test_norm_errors():
 SIDE = st.integers(0, 5)
 
 
-@given(
-    st.data(), st.booleans(), st.booleans(), st.sampled_from([np.float64, np.int8, np.int32]), st.booleans()
-)
+@given(st.data(), st.booleans(), st.booleans(), st.sampled_from([np.float64, np.int8, np.int32]), st.booleans())
 def test_matmul(data, transpose_a, transpose_b, dtype, known):
     m, k, n = (data.draw(SIDE) for _ in range(3))
     batch = data.draw(st.sampled_from([((), ()), ((3,), ()), ((2, 1), (4,)), ((1,), (0,)), ((2,), (3, 2))]))
@@ -134,9 +128,7 @@ def test_matmul_accumulates_wide():
 
 
 def test_matmul_of_nothing_is_zero():
-    assert (
-        apply(nn.Matmul, np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32)).tolist() == [[0] * 3] * 2
-    )
+    assert apply(nn.Matmul, np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32)).tolist() == [[0] * 3] * 2
 
 
 def test_matmul_propagates_nan_and_infinity():
@@ -170,9 +162,7 @@ def test_c30_shapes(run):
         shapes = [tuple(int(d) for d in part.strip("()").split(",") if d.strip()) for part in key.split("x")]
         a, b = (np.ones(s, np.float32) for s in shapes)
         if want == "error":
-            with pytest.raises(
-                IRError, match=r"cannot multiply: axis 2 of %x0 is \S+, axis 0 of %x1 is \S+ \('tensor"
-            ):
+            with pytest.raises(IRError, match=r"cannot multiply: axis 2 of %x0 is \S+, axis 0 of %x1 is \S+ \('tensor"):
                 run(nn.Matmul, a, b)
         else:
             assert list(run(nn.Matmul, a, b).shape) == want

@@ -9,7 +9,8 @@ from stepwell.dialects.operator import Operator
 from stepwell.ir.attributes import TensorType, bf16, f16, f32, f64, i32
 from stepwell.ir.builder import Builder
 from stepwell.ir.diagnostics import IRError
-from stepwell.ir.passes import PASSES
+from stepwell.ir.parser import parse_module
+from stepwell.ir.passes import PASSES, PassManager
 from stepwell.ir.registry import OPERATIONS
 from stepwell.lowering.amp import Amp
 
@@ -57,11 +58,7 @@ def names(made):
 
 
 def elements(made, name):
-    return [
-        (op.operands[0].type.element, op.results[0].type.element)
-        for op in made.body.ops
-        if op.op_name == name
-    ]
+    return [(op.operands[0].type.element, op.results[0].type.element) for op in made.body.ops if op.op_name == name]
 
 
 def norm(b, x, w, bias):
@@ -76,9 +73,7 @@ def test_the_fault_this_began_with(rows, mean):
     types = [tensor("m", declared), tensor(declared), tensor(declared)]
     made = lowered(function(types, norm, ["m", "n"] if declared == "n" else ["m"]))
     assert elements(made, "nn.layer_norm") == [(f16, f16)]
-    x, w, b = (
-        (RANDOM.standard_normal(s) + c).astype(np.float32) for s, c in (((64, n), mean), (n, 1), (n, 0))
-    )
+    x, w, b = ((RANDOM.standard_normal(s) + c).astype(np.float32) for s, c in (((64, n), mean), (n, 1), (n, 0)))
     [y] = evaluate_function(made, [x, w, b])
     assert y.dtype == np.float32
     x, w, b = (v.astype(np.float16).astype(np.float64) for v in (x, w, b))
@@ -100,9 +95,7 @@ def test_low_values_are_passed_on_without_casts():
     def write(b, x, w, bias):
         y = b.create(nn.Matmul, x, w).result
         y = b.create(nd.Add, y, y).result  # follows
-        y = b.create(
-            nd.Mul, y, b.create(nd.Constant, value=0.125, dtype=f32).result
-        ).result  # a constant follows too
+        y = b.create(nd.Mul, y, b.create(nd.Constant, value=0.125, dtype=f32).result).result  # a constant follows too
         return b.create(nd.Add, y, bias).result  # bias is wide: stays wide
 
     made = lowered(function([tensor("m", "k"), tensor("k", "n"), tensor("n")], write))
@@ -185,6 +178,14 @@ def test_keep():
 
 def test_registered_as_a_pass():
     assert PASSES["amp"] is Amp
+    module = parse_module(
+        "func.func @f<n>(%x: tensor<[n], f32>) -> tensor<[n], f32> {\n"
+        "  %y = nn.softmax %x : (tensor<[n], f32>) -> tensor<[n], f32>\n  func.return %y : tensor<[n], f32>\n}"
+    )
+    PassManager.parse("amp{dtype=bf16 keep=exp}").run(module)
+    assert "tensor<[n], bf16>" in str(module)
+    with pytest.raises(IRError, match="unknown option 'dtyp'"):
+        PassManager.parse("amp{dtyp=f16}")
     assert str(Amp(dtype=bf16, keep=("exp",))) == "amp{dtype=bf16 keep=exp}"
 
 
@@ -197,9 +198,7 @@ def test_b23_mixed_operands_agree_under_amp():
     assert {v.type.element for v in matmul.operands} == {f16}
 
 
-BOUND = (
-    8  # ulps of f16 of the largest value: operands and result round once each, and the rules bound the slope
-)
+BOUND = 8  # ulps of f16 of the largest value: operands and result round once each, and the rules bound the slope
 UNARY = [cls for cls in OPERATIONS.values() if issubclass(cls, nd.Neg.__base__)]
 LOW = [cls for cls in UNARY if cls.precision == "low"]
 
