@@ -321,7 +321,9 @@ class Inner:
                     parse_shape(body.strip()[:-1].strip().removeprefix("[").removesuffix("]"), c[0])
                 )
             if head == "#stepwell.facts":
-                return FactsAttr(tuple(parse_facts(body[:-1])) if body[:-1].strip() else ())
+                # quoted, because MLIR takes a bare '<' for a bracket; a bare list is read as well
+                facts = body[:-1].replace('"', "")
+                return FactsAttr(tuple(parse_facts(facts)) if facts.strip() else ())
         except DimError as error:
             raise InnerError(error.message, c[0].start) from None
         found = dialect_text(c[0], self.scope, "parse_attribute", lambda text: OpaqueAttr(text, type))

@@ -530,12 +530,12 @@ class DimsAttr(Attribute):
 
 @_define
 class FactsAttr(Attribute):
-    """`#stepwell.facts<n mod 8 == 0, s <= 4096>`: relations between dims."""
+    """`#stepwell.facts<"n mod 8 == 0", "s <= 4096">`: relations between dims."""
 
     relations: tuple[Any, ...]
 
     def parts(self) -> Iterator[str]:
-        yield f"#stepwell.facts<{', '.join(map(str, self.relations))}>"
+        yield f"#stepwell.facts<{', '.join(quote(str(r)) for r in self.relations)}>"
 
 
 # ---------------------------------------------------------------- locations

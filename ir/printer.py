@@ -158,12 +158,18 @@ class Printer:
                         self._name_result(op, index, result)
                 op = op.next
 
+    def _hides_names(self, op: Operation) -> bool:
+        """Whether names outside may be used again inside. In generic form only for the operations that MLIR, too,
+        knows to be isolated: it takes those of our dialects for ordinary ones."""
+        known = not self.generic or op.op_name.startswith(("builtin.", "func."))
+        return known and op.definition.has(IsolatedFromAbove)
+
     def _name_entry_arguments(self, op: Operation) -> None:
         """Name them as entering the regions will: an operation may write them before."""
         saved = self.used, self.added, self._next_argument
         for region in op.regions:
             self.added = []
-            if op.definition.has(IsolatedFromAbove):
+            if self._hides_names(op):
                 self.used, self._next_argument = set(), 0
             for argument in region.blocks[0].arguments if region.blocks else ():
                 self._names[argument] = self._argument_name(argument, True)
@@ -199,7 +205,7 @@ class Printer:
         parts = out[begin:]
         del out[begin:]
         self._dialects.append(getattr(op, "default_dialect", ""))
-        isolated = op.definition.has(IsolatedFromAbove)
+        isolated = self._hides_names(op)
         for part in parts:
             if type(part) is _RegionPart:
                 yield self._region(part, indent, isolated)

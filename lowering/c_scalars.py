@@ -348,7 +348,7 @@ _ON_BITS = ("arith.constant", "arith.select", "arith.bitcast", "arith.extf", "ar
 
 
 def scalar(use: Use) -> Expr:
-    """The expression of a scalar operation; narrow floats are computed in f32 and rounded once."""
+    """The expression of a scalar operation; narrow floats are computed wider and rounded once."""
     name = use.op.op_name
     reads = frozenset().union(*(a.reads for a in use.args))
     if use.types and use.types[0] is i1 and name.partition(".")[2] in BOOLEAN:
@@ -361,14 +361,19 @@ def scalar(use: Use) -> Expr:
 
 
 def _widened(use: Use) -> Expr:
+    """Narrow operands in f32; a fused multiply-add in f64 and to odd, because f32 would round twice."""
+    fused = use.op.op_name == "math.fma"
+    wide = f64 if fused else f32
+
     def widen(arg: Expr, type: Type) -> Expr:
         return helper(f"{use.c.suffix(type)}_to", f32, args=[arg], c=use.c) if is_narrow(type) else arg
 
     args = tuple(map(widen, use.args, use.types))
-    types = tuple(f32 if is_narrow(t) else t for t in use.types)
-    result = f32 if is_narrow(use.result) else use.result
-    made = SCALARS[use.op.op_name](attrs.evolve(use, args=args, types=types, result=result))
-    return helper("f32_to", use.result, args=[made], c=use.c) if is_narrow(use.result) else made
+    types = tuple(wide if is_narrow(t) else t for t in use.types)
+    result = wide if is_narrow(use.result) else use.result
+    widened = attrs.evolve(use, args=args, types=types, result=result)
+    made = helper("fmaodd", f64, args=args, c=use.c) if fused else SCALARS[use.op.op_name](widened)
+    return helper(f"{use.c.suffix(wide)}_to", use.result, args=[made], c=use.c) if is_narrow(use.result) else made
 
 
 # ---------------------------------------------------------------- helpers
@@ -387,6 +392,13 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
                    "    return ({T})((({W})sw_divsi_{t}(a, b)) - (r != 0 && (a < 0) != (b < 0)));"),
     "ceildivsi": ("{T}", _B, "{T} r = sw_remsi_{t}(a, b);\n"
                   "    return ({T})((({W})sw_divsi_{t}(a, b)) + (r != 0 && (a < 0) == (b < 0)));"),
+    # a * b + c rounded to odd, where a * b is exact: rounding this to fewer bits rounds once (Boldo, Melquiond 2008)
+    "fmaodd": ("{T}", "{T} a, {T} b, {T} c",
+               "{T} p = a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);\n"
+               "    union {{ {T} value; long long bits; }} u;\n"
+               "    u.value = s;\n"
+               "    if (s - s == 0 && e != 0 && !(u.bits & 1)) u.bits += (e > 0) == (s > 0) ? 1 : -1;\n"
+               "    return u.value;"),
     "divui": ("{T}", _B, "return b == 0 ? 0 : ({T})(({U})a / ({U})b);"),
     "remui": ("{T}", _B, "return b == 0 ? 0 : ({T})(({U})a % ({U})b);"),
     "ceildivui": ("{T}", _B, "return ({T})(({W})sw_divui_{t}(a, b) + (sw_remui_{t}(a, b) != 0));"),

@@ -184,9 +184,10 @@ def _is_large(candidate: Candidate) -> list[Relation]:
     found = product_form(candidate.fused)
     assert isinstance(found, Product)
     m, n, _ = found.sizes
-    return [m >= 512, n >= 512]
+    return [m * n * product(found.batch) >= 1 << 23]  # below, large tiles leave multiprocessors idle
 
 
+_row_variants("rows_short", RowShape(WARP, 1, rows_per_block=8), 70)
 _row_variants("rows_warp", RowShape(WARP, 8, rows_per_block=8), 60)
 _row_variants("rows_block", RowShape(256, 8), 50)
 _row_variants("rows_long", RowShape(512, 0), 40)

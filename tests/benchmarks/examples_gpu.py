@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 from pathlib import Path
@@ -139,7 +140,8 @@ def main():
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    commit = os.environ.get("STEPWELL_COMMIT") or asked.stdout.strip()
     rows = []
     for name in options.names or SIZES:
         function = stepwell.compile(EXAMPLES / f"{name}.mlir", target="cuda")

@@ -213,7 +213,7 @@ def test_symbolic_type_travels_as_encoding() -> None:
         "affine_map<(d0) -> (d0 * 2)>",
         "#t.x<1 + 2>",
         "#stepwell.dims<[m, ?]>",
-        "#stepwell.facts<n mod 8 == 0, n <= 9>",
+        '#stepwell.facts<"n mod 8 == 0", "n <= 9">',
         "tensor<[m], f32>",
         "() -> i32",
         "dense<[(1.000000e+00,2.000000e+00), (3.000000e+00,4.000000e+00)]> : tensor<2xcomplex<f32>>",
