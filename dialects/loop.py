@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir.attributes import (
     DimsAttr,
@@ -27,6 +27,8 @@ from ..ir.attributes import (
     IndexType,
     IntegerType,
     Location,
+    StringAttr,
+    SymbolRefAttr,
     Type,
     VectorType,
     _define,
@@ -56,6 +58,10 @@ from ..ir.dims import Dim, as_dim
 from ..ir.effects import Allocates, Recursive, WriteOnly
 from ..ir.floats import FLOAT_FORMATS
 from ..ir.registry import Dialect, IsolatedFromAbove, NoTerminator, Pure, ReadOnly
+
+if TYPE_CHECKING:
+    from ..ir.item_parser import ItemParser
+    from ..ir.printer import Printer
 
 SPACES = ("global", "shared", "register", "param")
 SERIAL = ("serial", "unroll", "vector")
@@ -221,6 +227,23 @@ class Kernel(Operation):
             target=target, block=_three(block, 1), grid=DimsAttr(_three(tuple(map(as_dim, grid)), as_dim(1))),
             symbols=tuple(symbols), index_bits=index_bits, doc=doc,
         )  # fmt: skip
+
+    @classmethod
+    def parse_items(cls, p: ItemParser) -> Operation:
+        name, arguments = p.symbol_name(), p.arguments()
+        attributes = p.attr_dict("attributes")
+        body = p.region(arguments)
+        return p.make((), (), {"sym_name": StringAttr(name)}, attributes, [body])
+
+    def print_items(self, p: Printer) -> None:
+        p.write(" ", SymbolRefAttr((self.sym_name,)), "(")
+        for number, argument in enumerate(self.body.arguments):
+            p.write(", " if number else "")
+            p.argument(argument)
+        p.write(")")
+        p.attr_dict(self, ("sym_name",), keyword="attributes")
+        p.write(" ")
+        p.region(self.region, entry_arguments=False)
 
     @property
     def buffers(self) -> list[BlockArgument]:
