@@ -191,6 +191,13 @@ def widened(element: Type, width: int) -> Type:
     return element if width == 1 else VectorType((width,), element)
 
 
+def buffer_type(value: Value) -> BufferType:
+    """The type of a buffer; TypeError for another value."""
+    if not isinstance(value.type, BufferType):
+        raise TypeError(f"{value!r} is not a buffer")
+    return value.type
+
+
 # ---------------------------------------------------------------- kernels
 
 
@@ -268,7 +275,7 @@ class Kernel(Operation):
     @property
     def shared_bytes(self) -> int:
         """Bytes of all shared buffers, each begun at a multiple of 16."""
-        return sum(-(-a.type.bytes // 16) * 16 for a in self.allocations("shared"))
+        return sum(-(-buffer_type(a).bytes // 16) * 16 for a in self.allocations("shared"))
 
     @property
     def dynamic_shared(self) -> int:
@@ -301,7 +308,7 @@ class Kernel(Operation):
             if not is_scalar(argument.type):
                 raise self.error(f"argument {argument.index} must be a scalar, not '{argument.type}'")
         for argument in self.buffers:
-            if argument.type.space not in ("global", "param"):
+            if buffer_type(argument).space not in ("global", "param"):
                 raise self.error(f"argument {argument.index} must be a global buffer, not '{argument.type}'")
         symbols = self.scalars[: len(self.symbols)]
         if len(symbols) != len(self.symbols) or any(a.type is not index for a in symbols):
@@ -389,18 +396,19 @@ def depends_on_thread(value: Value) -> bool:
     stack, seen = [value], {value}
     while stack:
         at = stack.pop()
+        seen.add(at)
         owner = at.owner
         if isinstance(owner, Block):
             parent = owner.parent_op
             if isinstance(parent, For):
                 if parent.binding in THREAD:
                     return True
-                stack += [v for v in (parent.lo, parent.step) if not (v in seen or seen.add(v))]
+                stack += [v for v in (parent.lo, parent.step) if v not in seen]
         elif isinstance(owner, Id):
             if owner.which.startswith(("thread", "lane", "warp")):
                 return True
         else:
-            stack += [v for v in owner.operands if not (v in seen or seen.add(v))]
+            stack += [v for v in owner.operands if v not in seen]
     return False
 
 

@@ -5,7 +5,7 @@ A tensor value of this level is a buffer; `rt.empty` makes one and launches writ
 
 from __future__ import annotations
 
-from ..ir.attributes import DictAttr, FactsAttr, TensorType
+from ..ir.attributes import Attribute, DenseArrayAttr, DictAttr, FactsAttr, TensorType, i64
 from ..ir.core import Operation
 from ..ir.definition import (
     AnyTensor,
@@ -120,9 +120,7 @@ class Guard:
         return Guard(tuple(facts), lists[0], lists[1])
 
     def attribute(self) -> DictAttr:
-        from ..ir.attributes import DenseArrayAttr, i64
-
-        made = []
+        made: list[tuple[str, Attribute]] = []
         if self.facts:
             made.append(("facts", FactsAttr(self.facts)))
         for name, which in (("contiguous", self.contiguous), ("aligned", self.aligned)):

@@ -33,7 +33,10 @@ class Builder:
         near = before or after
         if near is not None and near.parent is None:
             raise ValueError(f"'{near.op_name}' is in no block")
-        self.block = near.parent if near is not None else block
+        found = near.parent if near is not None else block
+        if found is None:
+            raise ValueError("a builder needs a block or an operation to insert at")
+        self.block: Block = found
         self.anchor = before if before is not None else after.next if after is not None else None
         self.location = location
 
@@ -44,8 +47,6 @@ class Builder:
 
     def insert(self, op: Op) -> Op:
         """Put a new operation at the insertion point; the next one goes behind it."""
-        if self.block is None:
-            raise ValueError("the builder has no insertion point")
         self.block.insert_before(op, self.anchor)
         return op
 

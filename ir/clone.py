@@ -7,15 +7,15 @@ from typing import TypeVar
 from .attributes import Location
 from .core import Block, Operation, Region, UnregisteredOp, Value
 
-O = TypeVar("O", bound=Operation)
+OpT = TypeVar("OpT", bound=Operation)
 
 
-def clone_operation(root: O, mapping: dict[Value, Value], location: Location | None) -> O:
+def clone_operation(root: OpT, mapping: dict[Value, Value], location: Location | None) -> OpT:
     """A copy of `root`. Operands are looked up in `mapping` (absent: kept); it gains results and arguments."""
     blocks: dict[Block, Block] = {}
     later: list[tuple[Operation, Operation]] = []
     made = _shell(root, mapping, blocks, location, later)
-    work = [(root, made)]
+    work: list[tuple[Operation, Operation]] = [(root, made)]
     while work:
         source, copy = work.pop()
         for old_region, new_region in zip(source.regions, copy.regions, strict=True):
@@ -32,9 +32,9 @@ def clone_operation(root: O, mapping: dict[Value, Value], location: Location | N
 
 
 def _shell(
-    op: O, mapping: dict[Value, Value], blocks: dict[Block, Block], location: Location | None,
+    op: OpT, mapping: dict[Value, Value], blocks: dict[Block, Block], location: Location | None,
     later: list[tuple[Operation, Operation]],
-) -> O:  # fmt: skip
+) -> OpT:  # fmt: skip
     regions = []
     for region in op.regions:
         copies = []

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .attributes import Attribute, Location, Type, from_attribute, to_attribute, unknown
+from .attributes import Attribute, Location, TensorType, Type, from_attribute, to_attribute, unknown
 
 if TYPE_CHECKING:
     from .definition import OpDefinition
 
-O = TypeVar("O", bound="Operation")
+OpT = TypeVar("OpT", bound="Operation")
 _NO_ATTRIBUTES: Mapping[str, Attribute] = {}  # shared by all operations without attributes; never written
 
 
@@ -23,6 +23,13 @@ class Value:
         self.type = type
         self.hint = hint
         self.uses: dict[Operation, int] = {}
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type, which has to be a ranked tensor; TypeError where it is another."""
+        if not isinstance(self.type, TensorType):
+            raise TypeError(f"{self!r} is not a tensor")
+        return self.type
 
     @property
     def users(self) -> list[Operation]:
@@ -197,7 +204,7 @@ class Operation:
     def parent_op(self) -> Operation | None:
         return self.parent.parent.parent if self.parent is not None and self.parent.parent is not None else None
 
-    def ancestor(self, kind: type[O]) -> O | None:
+    def ancestor(self, kind: type[OpT]) -> OpT | None:
         """The nearest enclosing operation of class `kind`."""
         op = self.parent_op
         while op is not None and not isinstance(op, kind):
@@ -263,7 +270,7 @@ class Operation:
             op._operands = ()
             op.successors = ()
 
-    def clone(self: O, mapping: dict[Value, Value] | None = None, location: Location | None = None) -> O:
+    def clone(self: OpT, mapping: dict[Value, Value] | None = None, location: Location | None = None) -> OpT:
         """A copy, with operands looked up in `mapping`, which gains the new results. Does not recurse."""
         from .clone import clone_operation
 

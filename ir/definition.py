@@ -50,7 +50,7 @@ from .attributes import (
 )  # fmt: skip
 from .core import Block, Operation, OpResult, Region, UnregisteredOp, Value
 
-O = TypeVar("O", bound=Operation)
+OpT = TypeVar("OpT", bound=Operation)
 
 
 @attrs.frozen
@@ -319,10 +319,10 @@ def caller_location() -> Location:
 
 
 def build(
-    cls: type[O], *operands: Any, result_types: Sequence[Type] | None = None, regions: Sequence[Region] = (),
+    cls: type[OpT], *operands: Any, result_types: Sequence[Type] | None = None, regions: Sequence[Region] = (),
     successors: Sequence[Block] = (), location: Location | None = None, attributes: Mapping[str, Any] | None = None,
     **properties: Any,
-) -> O:  # fmt: skip
+) -> OpT:  # fmt: skip
     """Make an operation. `operands` follow the declared operand fields (a list for a variadic one, None for an
     absent one); keyword arguments are its attributes by name, as Python values. Result types are inferred
     unless given. Raises TypeError for an argument that the definition does not have, IRError from inference."""
@@ -354,7 +354,7 @@ def _as_group(value: Any) -> tuple[Value, ...]:
     return (value,) if isinstance(value, Value) else tuple(value)
 
 
-def rebuild(op: O, operands: Sequence[Value], **changed: Any) -> O:
+def rebuild(op: OpT, operands: Sequence[Value], **changed: Any) -> OpT:
     """The same operation on other operands: all its attributes kept (save those in `changed`), its regions
     moved over, its result types inferred again. The new operation is not inserted."""
     properties = {**op.properties, **{k: to_attribute(v) for k, v in changed.items()}}

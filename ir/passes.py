@@ -19,6 +19,7 @@ the pipeline."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -199,6 +200,21 @@ def _verify(op: Operation) -> None:
 def _children(op: Operation, anchor: str) -> list[Operation]:
     inside = (inner for region in op.regions for block in region.blocks for inner in block.ops)
     return [inner for inner in inside if anchor in ("any", inner.op_name)]
+
+
+def describe_passes() -> str:
+    """All passes: name, options with their defaults, and what they do."""
+    rows = []
+    for name, cls in sorted(PASSES.items()):
+        options = [f"{field.name.replace('_', '-')}={_default(field)}" for field in option_fields(cls).values()]
+        rows.append(f"{name}{'{' + ' '.join(options) + '}' if options else ''}")
+        rows += [f"    {line}" for line in inspect.cleandoc(cls.__doc__ or "").splitlines()]
+    return "\n".join(rows)
+
+
+def _default(field: attrs.Attribute[Any]) -> str:
+    value = field.default
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 # ---------------------------------------------------------------- reading a pipeline

@@ -133,7 +133,7 @@ class PatternRewriter(Builder):
     root_op: Operation | None = None
 
     def __init__(self) -> None:
-        super().__init__()
+        self.anchor = None  # a builder without a place until `start` gives it one
         self.changed = False
         self._constants: dict[Any, Operation] = {}
         self._last_constant: dict[Block, Operation] = {}
@@ -149,6 +149,7 @@ class PatternRewriter(Builder):
 
     def start(self, op: Operation) -> None:
         """Make `op` the root: new operations go before it."""
+        assert op.parent is not None, "a root stands in a block"
         self.root_op, self.block, self.anchor, self.changed = op, op.parent, op, False
 
     # What a driver overrides
@@ -263,7 +264,6 @@ class PatternRewriter(Builder):
     def constant(self, value: Attribute, type: Type) -> Value | None:
         """The constant, at the start of the root's block, where one made before is used again; None where no
         dialect can make it."""
-        assert self.block is not None
         key = self.block, value, type
         known = self._constants.get(key)
         if known is not None and known.parent is self.block:

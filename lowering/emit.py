@@ -7,6 +7,7 @@ A schedule says which tensors live in buffers (or are computed in some other way
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import attrs
 
@@ -92,7 +93,7 @@ class Emitter:
         """At the start of the kernel."""
         return self.at(Builder.at_start(self.kernel.body))
 
-    def create(self, cls: type[Operation], *operands: Value, **attributes: object) -> Value:
+    def create(self, cls: type[Operation], *operands: Value, **attributes: Any) -> Value:
         return self.builder.create(cls, *operands, **attributes).result
 
     def named(self, hint: str, value: Value) -> Value:
@@ -352,6 +353,11 @@ class Emitter:
 
     def combine(self, op: compute.Reduce, left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
         return self.block(op.combiner, dict(zip(op.combiner.arguments, [*left, *right], strict=True)))
+
+
+def known(value: Value) -> Source:
+    """A source that is one value, whatever the point."""
+    return lambda emitter, point: value
 
 
 class Scope:

@@ -8,7 +8,7 @@ import attrs
 
 from ..dialects import compute, dim, loop, rt
 from ..dialects.operator import Operator, trace
-from ..ir.attributes import DenseArrayAttr, DimsAttr, SymbolRefAttr, TensorType, i64, index
+from ..ir.attributes import DenseArrayAttr, DimsAttr, SymbolRefAttr, TensorType, Type, i64, index
 from ..ir.builder import Builder
 from ..ir.core import Block, Operation, Value
 from ..ir.dims import Dim, as_dim
@@ -136,14 +136,14 @@ class KernelMaker:
         )  # fmt: skip
         self._connect()
 
-    def _arguments(self) -> list[tuple[str, object]]:
-        made: list[tuple[str, object]] = []
+    def _arguments(self) -> list[tuple[str, Type]]:
+        made: list[tuple[str, Type]] = []
         for position, value in enumerate([*self.reads, *self.writes]):
             constant = position < len(self.reads)
             hint = value.hint or (f"in{position}" if constant else "out")
-            made.append((hint, loop.BufferType(value.type.element, "global", None, constant)))
+            made.append((hint, loop.BufferType(value.tensor.element, "global", None, constant)))
         for value in self.strided:
-            made += [(f"{value.hint or 'in'}_stride{axis}", index) for axis in range(value.type.rank)]
+            made += [(f"{value.hint or 'in'}_stride{axis}", index) for axis in range(value.tensor.rank)]
         return made + [(v.hint or "scalar", v.type) for v in self.scalars]
 
     def _connect(self) -> None:
@@ -154,9 +154,9 @@ class KernelMaker:
         for value, buffer in zip(self.reads, buffers, strict=False):
             strides = None
             if value in self.strided:
-                rank = value.type.rank
+                rank = value.tensor.rank
                 strides, rest = tuple(rest[:rank]), rest[rank:]
-            sources[value] = BufferSource(buffer, value.type.dims, strides)
+            sources[value] = BufferSource(buffer, value.tensor.dims, strides)
         self.outputs = dict(zip(self.writes, buffers[len(self.reads) :], strict=True))
         self.emitter = Emitter(self.kernel, sources)
         self.emitter.scalars.update(zip(self.scalars, rest, strict=True))

@@ -51,7 +51,7 @@ class KernelPrinter:
 
     prelude: ClassVar[Prelude]
     lane = "{0}.v[{1}]"  # element {1} of vector {0}
-    position: ClassVar[dict[str, str]] = {}  # loop.id -> expression; 0 and 1 where it is absent
+    position: dict[str, str] = {}  # loop.id -> expression; 0 and 1 where it is absent
 
     def __init__(self, kernel: loop.Kernel, name: str) -> None:
         self.kernel, self.name = kernel, name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from ..dialects import func, loop, rt
+from ..ir.attributes import TensorType
 from ..ir.builder import Builder
 from ..ir.core import Block, Operation, Region, Value
 from ..ir.passes import Pass
@@ -57,10 +58,11 @@ def _arm(
         raise choose.error(f"cannot take variant '{variant.name}' for '{choose.anchor}': {refusal}")
     fused = candidate.fused
     block = Block([v.type for v in operands], [v.hint for v in operands])
-    buffers = dict(zip([*fused.inputs, *fused.outputs], block.arguments, strict=True))
+    buffers: dict[Value, Value] = dict(zip([*fused.inputs, *fused.outputs], block.arguments, strict=True))
     name = _free(f"{function.sym_name}_{choose.anchor.rpartition('.')[2]}_{variant.name}", taken)
     strided = frozenset() if variant.contiguous else frozenset(
-        v for v, o in zip(fused.inputs, operands, strict=False) if is_external(o) and getattr(v.type, "rank", 0)
+        v for v, o in zip(fused.inputs, operands, strict=False)
+        if is_external(o) and isinstance(v.type, TensorType) and v.type.rank
     )  # fmt: skip
     arm = Arm(
         fused, variant.target, name, candidate.symbols, candidate.facts, Builder(block, location=choose.location),

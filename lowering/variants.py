@@ -10,6 +10,7 @@ operator). `prefer` is a fact about the function's dims that becomes a guard.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import attrs
 
@@ -76,16 +77,16 @@ class Variant:
             return f"it implements {' or '.join(self.operators)}"
         if self.dtypes is not None:
             for value in anchor.operands if anchor is not None else candidate.tensors:
-                if isinstance(value.type, TensorType) and value.type.element not in self.dtypes:
+                if isinstance(value.type, TensorType) and value.tensor.element not in self.dtypes:
                     names = ", ".join(map(str, self.dtypes))
-                    return f"it accepts {names} only, but {_name(value)} is {value.type.element}"
+                    return f"it accepts {names} only, but {_name(value)} is {value.tensor.element}"
         return self.accepts(candidate)
 
     def guard(self, candidate: Candidate) -> Guard | None:
         """What is left to test at run time; None where it is known never to hold."""
         wanted = list(self.prefer(candidate))
         if self.index_bits == 32:
-            wanted += [product(v.type.dims) <= INT32 for v in candidate.tensors]
+            wanted += [product(v.tensor.dims) <= INT32 for v in candidate.tensors]
         open_facts = []
         for relation in dict.fromkeys(wanted):
             truth = candidate.facts.prove(relation)
@@ -94,7 +95,7 @@ class Variant:
             if truth is Truth.UNKNOWN:
                 open_facts.append(relation)
         tensors = [(n, v) for n, v in enumerate(candidate.fused.inputs) if isinstance(v.type, TensorType)]
-        strided = tuple(n for n, v in tensors if v in candidate.external and v.type.rank)
+        strided = tuple(n for n, v in tensors if v in candidate.external and v.tensor.rank)
         unaligned = tuple(n for n, v in tensors if v in candidate.unaligned)
         return Guard(tuple(open_facts), strided if self.contiguous else (), unaligned if self.aligned else ())
 
@@ -174,9 +175,8 @@ def _row_variants(name: str, shape: RowShape, rank: int) -> None:
 
     for suffix, peeled in (("", False), ("_peeled", True)):
         register(Variant(
-            name + suffix, "cuda", lambda arm, peeled=peeled: rows_cuda(arm, shape, peeled), _is_rows,
-            lambda candidate, divisible=not peeled: fits(candidate, divisible), index_bits=32, aligned=True,
-            rank=rank - peeled,
+            name + suffix, "cuda", partial(rows_cuda, shape=shape, peeled=peeled), _is_rows,
+            partial(fits, divisible=not peeled), index_bits=32, aligned=True, rank=rank - peeled,
         ))  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import attrs
 
 from ..dialects import func, load_all, loop, rt
 from ..dialects.signature import Signature
+from ..ir.attributes import TensorType
 from ..ir.core import Operation
 from ..ir.diagnostics import IRError
 from ..ir.parser import parse_file, parse_module
@@ -61,7 +62,7 @@ def load_source(source: Any) -> Operation:
     load_passes()
     if isinstance(source, Operation):
         module = source.clone()
-    elif isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source and source.endswith(".mlir")):
+    elif isinstance(source, os.PathLike) or (source.endswith(".mlir") and "\n" not in source):
         module = parse_file(str(source))
     else:
         module = parse_module(source)
@@ -209,7 +210,7 @@ class Function:
         if out is None:
             return {}
         given = list(out) if isinstance(out, (list, tuple)) else [out]
-        types = self.signature.results
+        types = [t for t in self.signature.results if isinstance(t, TensorType)]
         if len(given) != len(types):
             raise IRError(f"out= has {len(given)} arrays, but the function has {len(types)} results")
         values = dict(zip(self.executor.symbols, symbols, strict=True))

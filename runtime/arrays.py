@@ -11,7 +11,7 @@ import numpy as np
 from ..dialects import loop
 from ..dialects.scalar import dtype_of
 from ..dialects.signature import Parameter
-from ..ir.attributes import FloatType, IndexType, IntegerType, TensorType, i1
+from ..ir.attributes import FloatType, IndexType, IntegerType, Location, TensorType, i1, unknown
 from ..ir.diagnostics import IRError
 
 Progress = Callable[[str, int, int], None]
@@ -54,20 +54,18 @@ class Arrays:
         torch = torch_or_none()
         if torch is not None and isinstance(argument, torch.Tensor):
             if argument.device.type != self.device:
-                raise IRError(f"{name} is on device '{argument.device}', but the function was compiled for {self.device}")
+                raise IRError(f"{name} is on '{argument.device}', but the function was compiled for {self.device}")
             return self.from_torch(argument.detach())
         if not isinstance(argument, self.native):
             wanted = f"{self.native.__module__}.{self.native.__name__} or a PyTorch tensor on {self.device}"
-            raise IRError(
-                f"{name} is a {type(argument).__module__}.{type(argument).__name__}, but must be a {wanted}",
-                **({"location": parameter.location} if parameter else {}),
-            )
+            given = f"{type(argument).__module__}.{type(argument).__name__}"
+            raise IRError(f"{name} is a {given}, but must be a {wanted}", parameter.location if parameter else unknown)
         return argument
 
     def accept_output(self, array: Any, type: TensorType, shape: tuple[int, ...], number: int) -> Any:
         """A buffer of `out=` that kernels may write; None where it is strided and the result is copied into it."""
         made = self._array(array, f"out[{number}]")
-        _check_dtype(made, type, f"out[{number}]", None)
+        _check_dtype(made, type, f"out[{number}]", unknown)
         if tuple(made.shape) != shape:
             raise IRError(f"out[{number}] has shape {tuple(made.shape)}, but the result has {shape}")
         usable = made.flags.c_contiguous and self.pointer(made) % 64 == 0
@@ -96,15 +94,17 @@ class Arrays:
     def pointer(self, array: Any) -> int:
         raise NotImplementedError
 
+    def contiguous(self, array: Any) -> Any:
+        raise NotImplementedError
+
     def build(self, kernels: Sequence[loop.Kernel], arch: str | None, progress: Progress | None) -> Mapping[str, Any]:
         raise NotImplementedError
 
 
-def _check_dtype(array: Any, type: TensorType, name: str, location: Any) -> None:
+def _check_dtype(array: Any, type: TensorType, name: str, location: Location) -> None:
     wanted = dtype_of(type.element)
     if array.dtype != wanted:
-        extra = {"location": location} if location is not None else {}
-        raise IRError(f"{name} has dtype {array.dtype}, but the signature says {type.element} ('{type}')", **extra)
+        raise IRError(f"{name} has dtype {array.dtype}, but the signature says {type.element} ('{type}')", location)
 
 
 def _scalar(argument: Any, parameter: Parameter) -> Any:

@@ -33,7 +33,7 @@ def add_opt(subparsers: Any) -> None:
         "  stepwell opt f.mlir --list-passes"), opt)  # fmt: skip
     parser.add_argument("file", nargs="?", default="-", help="IR text; - is standard input")
     parser.add_argument("--pipeline", default="", help="passes in order, options in braces: 'amp{dtype=f16},cse'")
-    parser.add_argument("--pass-pipeline", default="", metavar="TEXT", help="the same, as mlir-opt spells it: builtin.module(...)")
+    parser.add_argument("--pass-pipeline", default="", metavar="TEXT", help="the same, as mlir-opt spells it")
     parser.add_argument("--lower", metavar="TARGET", choices=("cuda", "cpu"), help="the default pipeline of a target")
     parser.add_argument("--print-generic", action="store_true", help="print MLIR's generic form")
     parser.add_argument("--allow-unregistered-dialect", action="store_true", help="keep operations of unknown dialects")
@@ -212,15 +212,16 @@ def add_run(subparsers: Any) -> None:
         "up that the facts allow. Several sizes run through one compiled function.\n\n"
         "examples:\n  stepwell run docs/examples/layer_norm.mlir --dim m=100 --dim n=1023 --check\n"
         "  stepwell run docs/examples/softmax.mlir --dim n=17,1,128,333 --target cpu --bench\n"
-        "  stepwell run docs/examples/digits.mlir --arg x=docs/examples/digits.npz:images --save out.npz"), run)  # fmt: skip
+        "  stepwell run docs/examples/digits.mlir --arg x=docs/examples/digits.npz:images"), run)  # fmt: skip
     parser.add_argument("file", help="IR text, or a lowered file; - is standard input")
     parser.add_argument("--entry", metavar="NAME", help="the function to run (default: the first public one)")
-    parser.add_argument("--target", choices=("cuda", "cpu", "reference"), help="default: cuda where there is a device, else cpu")
+    parser.add_argument("--target", choices=("cuda", "cpu", "reference"), help="default: cuda with a device, else cpu")
     parser.add_argument("--amp", choices=("f16", "bf16"), help="mixed precision")
     parser.add_argument("--arch", help="GPU architecture (default: that of the device)")
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N[,N...]", help="sizes of a symbol (repeatable)")
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N[,N]",
+                        help="sizes of a symbol (repeatable)")  # fmt: skip
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=SPEC",
-                        help="an argument: randn, rand, zeros, ones, a number, F.npy or F.npz:key (repeatable)")  # fmt: skip
+                        help="randn, rand, zeros, ones, a number, F.npy or F.npz:key (repeatable)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--check", action="store_true", help="compare with the definition of each operator, in f64")
     parser.add_argument("--bench", action="store_true", help="time the calls")

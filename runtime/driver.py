@@ -23,7 +23,7 @@ MAIN_HELP = """examples:
 class Parser(argparse.ArgumentParser):
     """argparse with exit status 1 for a wrong command line, and the nearest option named."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, but what a command does not know is its error, not the outer parser's."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:

@@ -91,7 +91,7 @@ class Executor:
         return maker(op)
 
     def _empty(self, op: rt.Empty) -> Step:
-        out, shape, dtype = self._slot(op.result), self.sizes(op.result.type.dims), dtype_of(op.result.type.element)
+        out, shape, dtype = self._slot(op.result), self.sizes(op.result.tensor.dims), dtype_of(op.result.tensor.element)
         empty = self.device.empty
 
         def step(frame: Frame) -> None:
@@ -101,7 +101,7 @@ class Executor:
         return step
 
     def _view(self, op: rt.View) -> Step:
-        source, out, shape = self._slot(op.source), self._slot(op.result), self.sizes(op.result.type.dims)
+        source, out, shape = self._slot(op.source), self._slot(op.result), self.sizes(op.result.tensor.dims)
 
         def step(frame: Frame) -> None:
             frame.values[out] = frame.values[source].reshape(shape(frame.symbols))

@@ -95,7 +95,8 @@ def _load(spec: str, parameter: Parameter) -> Any:
     try:
         number = float(spec) if any(c in spec.lower() for c in ".einf") else int(spec, 0)
     except ValueError:
-        raise IRError(f"--arg {parameter.name}={spec}: expected {', '.join(KINDS)}, a number, F.npy or F.npz:key") from None
+        kinds = ", ".join(KINDS)
+        raise IRError(f"--arg {parameter.name}={spec}: expected {kinds}, a number, F.npy or F.npz:key") from None
     if isinstance(parameter.type, TensorType):
         if parameter.type.rank:
             raise IRError(f"--arg {parameter.name}={spec}: %{parameter.name} is '{parameter.type}', not a scalar")

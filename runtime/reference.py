@@ -16,6 +16,9 @@ class Reference:
         self.function = function
         self.symbols = tuple(function.symbols)
 
-    def run(self, symbols: tuple[int, ...], arguments: Sequence[Any], out: Mapping[int, Any] | None = None) -> list[Any]:
+    def run(
+        self, symbols: tuple[int, ...], arguments: Sequence[Any], out: Mapping[int, Any] | None = None
+    ) -> list[Any]:
+        """The results, at the declared dtypes."""
         del out  # results are copied by the caller
         return list(evaluate_function(self.function, list(arguments), dict(zip(self.symbols, symbols, strict=True))))

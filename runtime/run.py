@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> int:
             module, options.target, entry=entry.sym_name, amp=options.amp, arch=options.arch, progress=progress
         )
     print(_header(function, entry.sym_name))
-    status, results = 0, []
+    status = 0
+    results: list[np.ndarray] = []
     for given in sizes:
         arrays = inputs.make(options.arg, function.signature, entry, given, options.seed)
         results, outcome = _one(function, arrays, options)
@@ -109,7 +110,8 @@ def _save(path: str | None, results: list[np.ndarray]) -> None:
     plain = [r.astype(np.float32) if r.dtype.kind == "V" or r.dtype.name not in np.sctypeDict else r for r in results]
     from .commands import write_file
 
-    write_file(path, lambda file: np.savez(file, **{f"result{n}": r for n, r in enumerate(plain)}))
+    named: dict[str, Any] = {f"result{n}": r for n, r in enumerate(plain)}
+    write_file(path, lambda file: np.savez(file, **named))
 
 
 class Progress:

@@ -234,11 +234,11 @@ def conversion_family(name: str) -> str | None:
     source, target = f"sw_{a}x{width}", f"sw_{b}x{width}"
     if what == "select" and a == "i1":
         mask = mask_type(b, width)
-        body = f"return sw_pick_{b}x{width}(__builtin_convertvector(m, {mask}), a, b);"
-        return f"SW_INLINE {target} {name}({source} m, {target} a, {target} b) {{\n    {body}\n}}\n"
+        picked = f"return sw_pick_{b}x{width}(__builtin_convertvector(m, {mask}), a, b);"
+        return f"SW_INLINE {target} {name}({source} m, {target} a, {target} b) {{\n    {picked}\n}}\n"
     if what == "bitcast":
         return f"SW_INLINE {target} {name}({source} a) {{ return ({target})a; }}\n"
-    body = _half(a, b, width) if what in ("extf", "truncf") else None
+    body: str | None = _half(a, b, width) if what in ("extf", "truncf") else None
     if body is None and what in _CONVERTED and not {a, b} & {"i1", *_NARROW}:
         body = f"    return __builtin_convertvector(a, {target});\n"
     return f"SW_INLINE {target} {name}({source} a) {{\n{body}}}\n" if body else None

@@ -28,7 +28,7 @@ def generic(arm: Arm) -> None:
 def roots(arm: Arm) -> list[Value]:
     """The values that need a kernel: the results and what cannot be inlined into them, in order of definition."""
     fused = arm.fused
-    found = []
+    found: list[Value] = []
     for op in fused.block.ops:
         for value in op.results:
             if value in fused.outputs or _standalone(arm, value):
@@ -57,7 +57,7 @@ def holds_reduction(value: Value) -> bool:
 
 def _cuda(arm: Arm, value: Value) -> None:
     """One thread an element, striding over the grid."""
-    shape = value.type.dims
+    shape = value.tensor.dims
     total = product(shape)
     grid = dim_min(ceildiv(total, as_dim(THREADS)), as_dim(BLOCKS))
     with arm.kernel([value], block=THREADS, grid=[grid], doc=_doc(arm, value)) as k:
@@ -70,6 +70,7 @@ def _cuda(arm: Arm, value: Value) -> None:
 def _compute(k: KernelMaker, value: Value, point: Point) -> Value:
     """The element of `value`, from its definition even though it has a buffer."""
     op = value.defining_op
+    assert isinstance(op, (compute.Map, compute.Reduce))
     made = k.emitter.reduce(op, point) if isinstance(op, compute.Reduce) else k.emitter.inline(op, point)
     return made[value.index]  # type: ignore[attr-defined]
 
@@ -80,12 +81,12 @@ def _text(shape: tuple[Dim, ...]) -> str:
 
 def _doc(arm: Arm, value: Value) -> str:
     names = ", ".join(op.op_name for op in arm.fused.operators)
-    return f"{names}: {value.hint or 'result'} [{_text(value.type.dims)}]"
+    return f"{names}: {value.hint or 'result'} [{_text(value.tensor.dims)}]"
 
 
 def lanes_for(arm: Arm, value: Value) -> int:
     """How many elements make a vector on the CPU, by the narrowest float or widest element that is computed."""
-    kinds = [v.type.element for v in [value, *arm.leaves([value])] if isinstance(v.type, TensorType)]
+    kinds = [v.tensor.element for v in [value, *arm.leaves([value])] if isinstance(v.type, TensorType)]
     widest = max(max(getattr(t, "width", 64), 32) for t in kinds)
     return CPU_LANES * 8 // widest
 
@@ -94,7 +95,7 @@ def _cpu(arm: Arm, value: Value) -> None:
     """Nested loops; the innermost in vectors where the definition allows."""
     op = value.defining_op
     try:
-        if not isinstance(op, compute.Map) or not value.type.shape:
+        if not isinstance(op, compute.Map) or not value.tensor.shape:
             raise NotVectorisable
         _cpu_kernel(arm, value, lanes_for(arm, value))
     except NotVectorisable:
@@ -111,7 +112,7 @@ def _cpu_kernel(arm: Arm, value: Value, width: int) -> None:
 
 
 def _cpu_axes(k: KernelMaker, value: Value, indices: list[Value], width: int) -> None:
-    emit, shape = k.emitter, value.type.dims
+    emit, shape = k.emitter, value.tensor.dims
     axis = len(indices)
     if axis == len(shape):
         point = Point(indices, shape)
@@ -130,7 +131,7 @@ def _hint(value: Value, axis: int) -> str:
 
 
 def _cpu_vectors(k: KernelMaker, value: Value, indices: list[Value], width: int) -> None:
-    emit, shape = k.emitter, value.type.dims
+    emit, shape = k.emitter, value.tensor.dims
     extent = emit.dim(shape[-1])
     whole = emit.named("whole", emit.dim(shape[-1] // width * width))
 
@@ -142,7 +143,8 @@ def _cpu_vectors(k: KernelMaker, value: Value, indices: list[Value], width: int)
         k.store(value, element, emit.offset(point.indices, row_major(shape)))
 
     hint = _hint(value, len(shape) - 1)
-    with emit.loop(0, whole, width, hint=hint, doc=f"over {shape[-1]}, {width} at a time") as i, vectors(emit, i, width):
+    doc = f"over {shape[-1]}, {width} at a time"
+    with emit.loop(0, whole, width, hint=hint, doc=doc) as i, vectors(emit, i, width):
         body(i)
     with emit.loop(whole, extent, hint=hint, doc="the rest") as i:
         body(i)

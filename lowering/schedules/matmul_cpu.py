@@ -6,11 +6,15 @@ along the depth (a transposed right operand), vectors run along the depth and ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
 from ...dialects import loop
-from ...ir.attributes import FloatType
+from ...ir.attributes import FloatType, VectorType
 from ...ir.core import Value
 from ...ir.dims import as_dim, product
-from ..emit import FlatPoint, NotVectorisable
+from ..emit import FlatPoint, NotVectorisable, Scope
 from ..fused import Arm, KernelMaker
 from .generic import generic, vectors
 from .matmul import Product, factor, product_form
@@ -45,13 +49,13 @@ class Tiles:
     def __init__(self, k: KernelMaker, found: Product) -> None:
         self.k, self.emit, self.found = k, k.emitter, found
         self.m, self.n, self.depth = found.sizes
-        self.type = found.reduce.result.type.element
+        self.type = found.reduce.result.tensor.element
         width = getattr(self.type, "width", 32)
         self.lanes = LANES * 32 // width
         arguments = found.reduce.body.arguments
         self.batch_arguments, (self.i, self.j, self.kk) = arguments[:-3], arguments[-3:]
 
-    def over_batch(self) -> object:
+    def over_batch(self) -> Scope:
         total = product(self.found.batch)
         scope = self.emit.loop(0, self.emit.dim(total), hint="batch", binding="block", doc=f"over {total} matrices")
         self.batch_flat = scope.value
@@ -108,7 +112,7 @@ def _column_tile(t: Tiles, i: Value, j: Value, rows: int, vectors_wide: int) -> 
     for register in sums.values():
         emit.store(start, register, 0)
     with emit.loop(0, emit.dim(t.depth), hint="k", doc=f"along {t.depth}") as k:
-        rights = [_along(t, c, vectors_wide, lambda c=c: t.right(c, k)) for c in columns]
+        rights = [_along(t, c, vectors_wide, partial(t.right, c, k)) for c in columns]
         for r, line in enumerate(lines):
             left = t.left(line, k)
             left = emit.splat(left, t.lanes) if vectors_wide else left
@@ -116,19 +120,21 @@ def _column_tile(t: Tiles, i: Value, j: Value, rows: int, vectors_wide: int) -> 
                 emit.store(multiply_add(emit, left, right, emit.load(sums[r, c], 0)), sums[r, c], 0)
     for r, line in enumerate(lines):
         for c, column in enumerate(columns):
-            total = emit.load(sums[r, c], 0)
-            _along(t, column, vectors_wide, lambda: store_result(t.k, t.found, t.result(line, column), total))
+            total, place = emit.load(sums[r, c], 0), t.result(line, column)
+            with _lanes(t, column, vectors_wide):
+                store_result(t.k, t.found, place, total)
 
 
-def _along(t: Tiles, base: Value, vectors_wide: int, make: object) -> Value:
+def _along(t: Tiles, base: Value, vectors_wide: int, make: Callable[[], Value]) -> Value:
     """`make()` in vector mode along the axis whose index is `base`."""
-    if not vectors_wide:
-        return make()  # type: ignore[operator, no-any-return]
-    with vectors(t.emit, base, t.lanes):
-        made = make()  # type: ignore[operator]
-    if made is not None and not getattr(made.type, "shape", None):
-        made = t.emit.splat(made, t.lanes)
-    return made  # type: ignore[no-any-return]
+    with _lanes(t, base, vectors_wide):
+        made = make()
+    return made if not vectors_wide or isinstance(made.type, VectorType) else t.emit.splat(made, t.lanes)
+
+
+def _lanes(t: Tiles, base: Value, vectors_wide: int) -> AbstractContextManager[None]:
+    """Vector mode along the axis whose index is `base`, or single elements."""
+    return vectors(t.emit, base, t.lanes) if vectors_wide else nullcontext()
 
 
 def _by_depth(t: Tiles) -> None:
@@ -155,20 +161,20 @@ def _depth_tile(t: Tiles, i: Value, j: Value, rows: int, columns: int) -> None:
     across = [emit.add(j, emit.number(c)) for c in range(columns)]
     zero = emit.zero(t.type)
     cells = [(r, c) for r in range(rows) for c in range(columns)]
-    partial = {cell: emit.register(emit.splat(zero, lanes).type, 1, "partial") for cell in cells}
-    for register in partial.values():
+    partials = {cell: emit.register(emit.splat(zero, lanes).type, 1, "partial") for cell in cells}
+    for register in partials.values():
         emit.store(emit.splat(zero, lanes), register, 0)
     whole = emit.named("whole", emit.dim(t.depth // lanes * lanes))
     with emit.loop(0, whole, lanes, hint="k", doc=f"along {t.depth}, {lanes} at a time") as k:
-        rights = [_along(t, k, 1, lambda c=c: t.right(c, k)) for c in across]
+        rights = [_along(t, k, 1, partial(t.right, c, k)) for c in across]
         for r, line in enumerate(lines):
-            left = _along(t, k, 1, lambda line=line: t.left(line, k))
+            left = _along(t, k, 1, partial(t.left, line, k))
             for c, right in enumerate(rights):
-                old = emit.load(partial[r, c], 0)
-                emit.store(multiply_add(emit, left, right, old), partial[r, c], 0)
+                old = emit.load(partials[r, c], 0)
+                emit.store(multiply_add(emit, left, right, old), partials[r, c], 0)
     sums = {cell: emit.register(t.type, 1, "sum") for cell in cells}
     for cell in cells:
-        emit.store(emit.create(loop.ReduceVector, emit.load(partial[cell], 0), kind="addf"), sums[cell], 0)
+        emit.store(emit.create(loop.ReduceVector, emit.load(partials[cell], 0), kind="addf"), sums[cell], 0)
     with emit.loop(whole, emit.dim(t.depth), hint="k", doc="the rest") as k:
         for r, c in cells:
             product_now = multiply_add(emit, t.left(lines[r], k), t.right(across[c], k), emit.load(sums[r, c], 0))

@@ -5,13 +5,16 @@ Products are accumulated in the type that the definition accumulates in (f32 for
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import attrs
 
 from ...dialects import arith, loop, math
 from ...ir.attributes import FloatType
 from ...ir.core import Value
-from ...ir.dims import as_dim, ceildiv, dim_min, product
-from ..emit import Emitter, FlatPoint, Point
+from ...ir.dims import Dim, as_dim, ceildiv, dim_min, product
+from ..emit import Emitter, FlatPoint, Point, known, row_major
 from ..fused import Arm, KernelMaker
 from .matmul import Product, factor, innermost, product_form
 
@@ -51,7 +54,7 @@ class MatmulKernel:
     def __init__(self, k: KernelMaker, found: Product, tile: Tile) -> None:
         self.k, self.emit, self.found, self.tile = k, k.emitter, found, tile
         self.m, self.n, self.depth = found.sizes
-        self.type = found.reduce.result.type.element
+        self.type = found.reduce.result.tensor.element
         self.batch_arguments = found.reduce.body.arguments[:-3]
         self.i, self.j, self.kk = found.reduce.body.arguments[-3:]
 
@@ -88,7 +91,9 @@ class MatmulKernel:
             emit.builder.create(loop.Barrier)
         self._store()
 
-    def _fill(self, shared: Value, width: int, value: Value, at0: Value, extent: object, k0: Value, axis: Value) -> None:
+    def _fill(
+        self, shared: Value, width: int, value: Value, at0: Value, extent: Dim, k0: Value, axis: Value
+    ) -> None:
         """Load a tile of one factor, [depth, width]; outside of the matrix it is zero. Neighbouring threads go
         along the axis on which memory is contiguous."""
         emit, tile = self.emit, self.tile
@@ -100,12 +105,13 @@ class MatmulKernel:
             low, high = emit.create(arith.RemUI, flat, inner), emit.create(arith.DivUI, flat, inner)
             k, x = (low, high) if along_depth else (high, low)
             row, depth = emit.add(at0, x), emit.add(k0, k)
-            inside = emit.both(emit.less(row, emit.dim(extent)), emit.less(depth, emit.dim(self.depth)))  # type: ignore[arg-type]
+            inside = emit.both(emit.less(row, emit.dim(extent)), emit.less(depth, emit.dim(self.depth)))
             place = emit.add(emit.mul(k, emit.number(width + PAD)), x)
             kept = emit.register(self.type, hint="element")
             emit.store(emit.zero(self.type), kept, 0)
             with emit.when(inside):
-                indices = {**dict(zip(self.batch_arguments, self.batch, strict=True)), axis: row, self.kk: depth}
+                indices: dict[Value, Value] = dict(zip(self.batch_arguments, self.batch, strict=True))
+                indices |= {axis: row, self.kk: depth}
                 emit.store(factor(emit, self.found, value, indices), kept, 0)
             emit.store(emit.load(kept, 0), shared, place)
 
@@ -113,11 +119,20 @@ class MatmulKernel:
         emit, tile = self.emit, self.tile
         left = self._part(self.left, k, tile.m, self.row0, tile.thread_m, "left")
         right = self._part(self.right, k, tile.n, self.column0, tile.thread_n, "right")
-        with emit.loop(0, tile.thread_m, hint="i", binding="unroll") as i:
-            with emit.loop(0, tile.thread_n, hint="j", binding="unroll") as j:
-                place = emit.add(emit.mul(i, emit.number(tile.thread_n)), j)
-                total = multiply_add(emit, emit.load(left, i), emit.load(right, j), emit.load(self.sums, place))
-                emit.store(total, self.sums, place)
+        with self._cells() as (i, j):
+            place = emit.add(emit.mul(i, emit.number(tile.thread_n)), j)
+            total = multiply_add(emit, emit.load(left, i), emit.load(right, j), emit.load(self.sums, place))
+            emit.store(total, self.sums, place)
+
+    @contextmanager
+    def _cells(self, doc: str | None = None) -> Iterator[tuple[Value, Value]]:
+        """Loops over the rows and columns of this thread's part of the tile."""
+        emit, tile = self.emit, self.tile
+        with (
+            emit.loop(0, tile.thread_m, hint="i", binding="unroll", doc=doc) as i,
+            emit.loop(0, tile.thread_n, hint="j", binding="unroll") as j,
+        ):
+            yield i, j
 
     def _part(self, shared: Value, k: Value, width: int, start: Value, count: int, hint: str) -> Value:
         """This thread's `count` elements of a row of a tile, in registers."""
@@ -133,14 +148,13 @@ class MatmulKernel:
 
     def _store(self) -> None:
         emit, tile = self.emit, self.tile
-        with emit.loop(0, tile.thread_m, hint="i", binding="unroll", doc="write the result") as i:
-            with emit.loop(0, tile.thread_n, hint="j", binding="unroll") as j:
-                row = emit.add(emit.add(self.m0, self.row0), i)
-                column = emit.add(emit.add(self.n0, self.column0), j)
-                inside = emit.both(emit.less(row, emit.dim(self.m)), emit.less(column, emit.dim(self.n)))
-                with emit.when(inside):
-                    place = emit.add(emit.mul(i, emit.number(tile.thread_n)), j)
-                    store_result(self.k, self.found, (*self.batch, row, column), emit.load(self.sums, place))
+        with self._cells("write the result") as (i, j):
+            row = emit.add(emit.add(self.m0, self.row0), i)
+            column = emit.add(emit.add(self.n0, self.column0), j)
+            inside = emit.both(emit.less(row, emit.dim(self.m)), emit.less(column, emit.dim(self.n)))
+            with emit.when(inside):
+                place = emit.add(emit.mul(i, emit.number(tile.thread_n)), j)
+                store_result(self.k, self.found, (*self.batch, row, column), emit.load(self.sums, place))
 
 
 def multiply_add(emit: Emitter, a: Value, b: Value, c: Value) -> Value:
@@ -153,15 +167,13 @@ def multiply_add(emit: Emitter, a: Value, b: Value, c: Value) -> Value:
 
 def store_result(k: KernelMaker, found: Product, indices: tuple[Value, ...], total: Value) -> None:
     """Write the result at `indices`, where the reduction gave `total`."""
-    from ..emit import row_major
-
     emit = k.emitter
-    point = Point(indices, found.result.type.dims)
+    point = Point(indices, found.result.tensor.dims)
     scalar = total
     if found.result is not found.reduce.result:
-        emit.sources[found.reduce.result] = lambda e, p: total
+        emit.sources[found.reduce.result] = known(total)
         scalar = emit.inline(found.result.defining_op, point)[found.result.index]  # type: ignore[arg-type, attr-defined]
     width = getattr(total.type, "shape", (1,))[0]
     if width > 1 and not getattr(scalar.type, "shape", None):
         scalar = emit.splat(scalar, width)
-    k.store(found.result, scalar, emit.offset(indices, row_major(found.result.type.dims)))
+    k.store(found.result, scalar, emit.offset(indices, row_major(found.result.tensor.dims)))

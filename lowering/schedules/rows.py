@@ -31,7 +31,7 @@ class Rows:
 
     def is_row(self, value: Value) -> bool:
         """Whether a computed value has an element for each position of a row."""
-        return len(value.type.shape) == len(self.shape) + 1 and value.type.shape[-1] is self.length
+        return len(value.tensor.shape) == len(self.shape) + 1 and value.tensor.shape[-1] is self.length
 
 
 def same(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
@@ -107,11 +107,11 @@ def _find_streams(fused: Fused, rows: Rows, op: Operation) -> None:
     along = arguments[rank] if len(arguments) > rank else None
     for read in compute.reads(op):
         source = read.source
-        if source not in fused.inputs or isinstance(read, compute.ReadIf) or not source.type.shape or along is None:
+        if source not in fused.inputs or isinstance(read, compute.ReadIf) or not source.tensor.shape or along is None:
             continue
-        if read.indices[-1] is not along or source.type.shape[-1] is not rows.length:
+        if read.indices[-1] is not along or source.tensor.shape[-1] is not rows.length:
             continue
-        if source.type.rank == 1:
+        if source.tensor.rank == 1:
             rows.streams.setdefault(source, False)
-        elif [*read.indices] == [*arguments] and same(source.type.shape, (*rows.shape, rows.length)):
+        elif [*read.indices] == [*arguments] and same(source.tensor.shape, (*rows.shape, rows.length)):
             rows.streams[source] = True

@@ -6,7 +6,7 @@ from ...dialects import compute, loop
 from ...ir.attributes import VectorType
 from ...ir.core import Value
 from ...ir.dims import product
-from ..emit import Emitter, FlatPoint, NotVectorisable, Point, simple_combiner
+from ..emit import Emitter, FlatPoint, NotVectorisable, Point, known, simple_combiner
 from ..fused import Arm, KernelMaker
 from .generic import lanes_for, vectors
 from .rows import Rows, row_form
@@ -53,10 +53,11 @@ def _stage(k: KernelMaker, rows: Rows, value: Value, row: Point, base: Value, wi
             _row(k, rows, value, row, base, width)
         return
     else:
-        extra = [emit.number(0)] * (value.type.rank - len(rows.shape))
+        extra = [emit.number(0)] * (value.tensor.rank - len(rows.shape))
         scalar = emit.inline(op, Point([*row.indices, *extra]))[value.index]  # type: ignore[arg-type, attr-defined]
-        emit.sources[value] = lambda e, p, scalar=scalar: scalar
+        emit.sources[value] = known(scalar)
     if written:
+        assert row.flat is not None
         k.store(value, scalar, row.flat)
 
 
@@ -78,7 +79,7 @@ def _reduce(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width: in
         emit.accumulate(op, accumulators, emit.inline(op, Point([*row.indices, j])))
     for result, register in zip(op.results, accumulators, strict=True):
         scalar = emit.load(register, 0)
-        emit.sources[result] = lambda e, p, scalar=scalar: scalar
+        emit.sources[result] = known(scalar)
 
 
 def _across_lanes(

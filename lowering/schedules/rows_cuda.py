@@ -16,7 +16,7 @@ from ...dialects import arith, compute, loop
 from ...ir.attributes import Type
 from ...ir.core import Value
 from ...ir.dims import as_dim, ceildiv, dim_min, product
-from ..emit import Emitter, FlatPoint, Point, Source, combiner_name
+from ..emit import Emitter, FlatPoint, Point, Source, combiner_name, known
 from ..fused import Arm, KernelMaker
 from .rows import Rows, row_form
 
@@ -36,7 +36,7 @@ class RowShape:
 def vector_width(arm: Arm, rows: Rows) -> int:
     """Elements of 16 bytes of the narrowest tensor along the row, at most 64 bytes of the widest."""
     tensors = [*rows.streams, *[v for v in rows.stages if v in arm.fused.outputs and rows.is_row(v)]]
-    sizes = [loop.byte_width(v.type.element) for v in tensors] or [16]
+    sizes = [loop.byte_width(v.tensor.element) for v in tensors] or [16]
     return max(1, min(16 // min(sizes), 64 // max(sizes)))
 
 
@@ -90,6 +90,7 @@ class RowKernel:
 
     def _row(self, row: Value) -> None:
         emit = self.emit
+        self.row_number = row
         self.row = FlatPoint(emit, row, self.rows.shape, emit.builder.block)
         self.indices = self.row.indices if self.rows.shape else ()
         self.base = emit.mul(row, emit.dim(self.rows.length))
@@ -170,7 +171,7 @@ class RowKernel:
     def _fetch(self, tensors: list[Value]) -> None:
         """Load inputs into registers. Rows that are not held are loaded by each stage, a vector at a time."""
         for tensor in tensors:
-            self._keep(tensor, tensor.type.element)
+            self._keep(tensor, tensor.tensor.element)
         if self.shape.chunks and tensors:
             self._each(self._load_vectors(tensors), lambda: None)
             if self.peeled:
@@ -224,15 +225,15 @@ class RowKernel:
         elif self.rows.is_row(value):
             self._row_tensor(value)
         else:
-            extra = [emit.number(0)] * (value.type.rank - len(self.rows.shape))
+            extra = [emit.number(0)] * (value.tensor.rank - len(self.rows.shape))
             scalar = emit.inline(op, Point([*self.indices, *extra]))[value.index]  # type: ignore[arg-type, attr-defined]
-            emit.sources[value] = lambda e, p: scalar
+            emit.sources[value] = known(scalar)
             self._store_scalar(value, scalar)
 
     def _store_scalar(self, value: Value, scalar: Value) -> None:
         if value in self.k.outputs:
             with self.emit.when(self.emit.create(arith.CmpI, self.lane, self.emit.number(0), predicate=0), "elected"):
-                self.k.store(value, scalar, self.row.flat)
+                self.k.store(value, scalar, self.row_number)
 
     def _refetch(self, value: Value) -> Callable[[Value, Value], None] | None:
         """What a stage loads for each vector when rows are not held."""
@@ -271,7 +272,7 @@ class RowKernel:
         values = self._across([emit.load(a, 0) for a in accumulators], op)
         for result, scalar in zip(op.results, values, strict=True):
             scalar.hint = result.hint or f"row_{combiner_name(op)}"
-            emit.sources[result] = lambda e, p, scalar=scalar: scalar
+            emit.sources[result] = known(scalar)
 
     def _across(self, values: list[Value], op: compute.Reduce) -> list[Value]:
         """Combine the partials of all threads of the row; each thread gets the result."""
@@ -309,8 +310,8 @@ class RowKernel:
         if not written and not held:
             return  # rows that are not held compute it again where it is read
         if held:
-            self._keep(value, value.type.element)
-        vector = emit.register(loop.signless(value.type.element), self.width, "out") if written else None
+            self._keep(value, value.tensor.element)
+        vector = emit.register(loop.signless(value.tensor.element), self.width, "out") if written else None
 
         def body() -> None:
             assert self.slot is not None and self.position is not None
@@ -318,8 +319,7 @@ class RowKernel:
             if held:
                 emit.store(element, self.kept[value], self.slot)
             if vector is not None and self.position is getattr(self, "edge", None):
-                k_at = emit.add(self.base, self.position)
-                self.k.store(value, element, k_at)
+                self.k.store(value, element, emit.add(self.base, self.edge))
             elif vector is not None:
                 emit.store(element, vector, self._in_vector())
 

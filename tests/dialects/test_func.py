@@ -1,5 +1,4 @@
 """Functions: signatures with dim symbols and facts, and what is wrong with them."""
-# ruff: noqa: E501
 
 import pytest
 

@@ -1,5 +1,4 @@
 """Proofs under facts: the measured fact set, and the kinds around it."""
-# ruff: noqa: E501
 
 import importlib.util
 import statistics

@@ -1,5 +1,4 @@
 """Pipelines as text, options, errors with a place, running, timing."""
-# ruff: noqa: E501
 
 import enum
 import io

@@ -53,8 +53,8 @@ def test_builder_places():
 
 
 def test_builder_without_a_place():
-    with pytest.raises(ValueError, match="no insertion point"):
-        Builder().create(arith.AddI, *Block([i32, i32]).arguments)
+    with pytest.raises(ValueError, match="needs a block or an operation"):
+        Builder()
     with pytest.raises(ValueError, match="is in no block"):
         Builder(before=arith.constant(1, i32))
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 import stepwell
 from stepwell.ir.attributes import f32
 from stepwell.ir.diagnostics import IRError
