@@ -180,7 +180,7 @@ class Function:
         the results. Raises IRError for an argument that does not fit the signature, before anything is launched."""
         buffers, kind = self._accept(arguments)
         symbols = self._bind(buffers)
-        given = self._outputs(out, symbols)
+        given = self._outputs(out, symbols, buffers)
         results = self.executor.run(symbols, buffers, {n: b for n, (b, _) in given.items()})
         self.stats.calls += 1
         made = [self._give(n, r, given, kind) for n, r in enumerate(results)]
@@ -205,7 +205,7 @@ class Function:
     def _bind(self, buffers: Sequence[Any]) -> tuple[int, ...]:
         return self.signature.bind([getattr(b, "shape", b) for b in buffers])
 
-    def _outputs(self, out: Any, symbols: tuple[int, ...]) -> dict[int, tuple[Any, Any]]:
+    def _outputs(self, out: Any, symbols: tuple[int, ...], inputs: Sequence[Any]) -> dict[int, tuple[Any, Any]]:
         """Result number -> (a buffer that kernels may write, what the caller gave)."""
         if out is None:
             return {}
@@ -218,7 +218,7 @@ class Function:
         for n, (array, type) in enumerate(zip(given, types, strict=True)):
             if array is not None:
                 shape = tuple(d.evaluate(values) for d in type.dims)
-                made[n] = (self.arrays.accept_output(array, type, shape, n), array)
+                made[n] = (self.arrays.accept_output(array, type, shape, n, inputs), array)
         return made
 
     def _give(self, number: int, result: Any, given: dict[int, tuple[Any, Any]], kind: str) -> Any:

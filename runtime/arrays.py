@@ -56,20 +56,40 @@ class Arrays:
             if argument.device.type != self.device:
                 raise IRError(f"{name} is on '{argument.device}', but the function was compiled for {self.device}")
             return self.from_torch(argument.detach())
+        if isinstance(argument, np.generic) and self.native is np.ndarray:
+            return np.asarray(argument)  # what NumPy makes of a tensor of rank 0
         if not isinstance(argument, self.native):
             wanted = f"{self.native.__module__}.{self.native.__name__} or a PyTorch tensor on {self.device}"
             given = f"{type(argument).__module__}.{type(argument).__name__}"
             raise IRError(f"{name} is a {given}, but must be a {wanted}", parameter.location if parameter else unknown)
         return argument
 
-    def accept_output(self, array: Any, type: TensorType, shape: tuple[int, ...], number: int) -> Any:
-        """A buffer of `out=` that kernels may write; None where it is strided and the result is copied into it."""
+    def accept_output(
+        self, array: Any, type: TensorType, shape: tuple[int, ...], number: int, inputs: Sequence[Any]
+    ) -> Any:
+        """A buffer of `out=` that kernels may write; None where the result is computed beside it and copied into it,
+        because it is strided or shares memory with an input."""
         made = self._array(array, f"out[{number}]")
         _check_dtype(made, type, f"out[{number}]", unknown)
         if tuple(made.shape) != shape:
             raise IRError(f"out[{number}] has shape {tuple(made.shape)}, but the result has {shape}")
         usable = made.flags.c_contiguous and self.pointer(made) % 64 == 0
-        return made if usable else None
+        return made if usable and not any(self._overlap(made, i) for i in inputs) else None
+
+    def _overlap(self, a: Any, b: Any) -> bool:
+        """Whether the memory that two arrays span has bytes in common; a number has none."""
+        if not hasattr(b, "strides"):
+            return False
+        (a_low, a_high), (b_low, b_high) = self._span(a), self._span(b)
+        return a_low < b_high and b_low < a_high
+
+    def _span(self, array: Any) -> tuple[int, int]:
+        if not array.size:
+            return 0, 0
+        reach = [(size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True)]
+        start = self.pointer(array)
+        low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+        return start + low, start + high + array.itemsize
 
     def give(self, result: Any, kind: str) -> Any:
         return self.to_torch(result) if kind == "torch" else result

@@ -152,3 +152,27 @@ def test_broadcasting_of_unknown_dims(shapes):
     np.testing.assert_array_equal(f(x, y), x + y)
     with pytest.raises(IRError, match="cannot broadcast"):
         f(draw(6, 6), draw(7, 7))
+
+
+def test_out_may_share_memory_with_an_input():
+    t = "tensor<[m, n], f32>"
+    f = stepwell.compile(
+        f"func.func @f<m, n>(%x: {t}) -> tensor<[n, m], f32> {{\n"
+        f"  %y = nd.transpose %x {{permutation = [1, 0]}} : ({t}) -> tensor<[n, m], f32>\n"
+        "  func.return %y : tensor<[n, m], f32>\n}", target="cpu",
+    )  # fmt: skip
+    memory = np.empty(32 * 32 * 4 + 64, np.uint8)
+    start = -memory.__array_interface__["data"][0] % 64  # aligned, so that kernels could write it directly
+    x = memory[start : start + 32 * 32 * 4].view(np.float32).reshape(32, 32)
+    x[:] = draw(32, 32)
+    wanted = x.T.copy()
+    f(x[::-1][::-1], out=x)
+    np.testing.assert_array_equal(x, wanted)
+
+
+def test_a_numpy_scalar_is_a_tensor_of_rank_0():
+    f = stepwell.compile(
+        "func.func @f(%x: tensor<[], f32>) -> tensor<[], f32> {\n"
+        "  %y = nd.neg %x : (tensor<[], f32>) -> tensor<[], f32>\n  func.return %y : tensor<[], f32>\n}", target="cpu",
+    )  # fmt: skip
+    assert f(np.float32(3)) == -3
