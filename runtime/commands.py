@@ -204,9 +204,14 @@ def ops(options: argparse.Namespace) -> int:
 # ---------------------------------------------------------------- run
 
 
-def add_run(subparsers: Any) -> None:
-    from .run import run
+def run(options: argparse.Namespace) -> int:
+    """`stepwell run`; imported here, because the other commands need no arrays."""
+    from .run import run as command
 
+    return command(options)
+
+
+def add_run(subparsers: Any) -> None:
     parser = _add(subparsers, "run", "Compile a function and run it.", (
         "Without --arg, inputs are seeded random numbers. A dim that is not given takes the smallest value from 7\n"
         "up that the facts allow. Several sizes run through one compiled function.\n\n"
