@@ -196,6 +196,17 @@ def from_function(shape: Sequence[DimLike], function: Callable[..., Scalar]) -> 
     return Tensor(shape, _probe(types, function, types).type, function)
 
 
+def named(hint: str, t: Tensor) -> Tensor:
+    """`t`, whose elements are called `hint` in printed code."""
+
+    def at(*indices: Scalar) -> Scalar:
+        scalar = t.at(*indices)
+        scalar.value.hint = scalar.value.hint or hint
+        return scalar
+
+    return Tensor(t.shape, t.type, at, t.value)
+
+
 gather_index = from_function  # a tensor that reads another: gather_index(shape, lambda i, j: t.at(i, j + 1))
 
 

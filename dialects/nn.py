@@ -105,8 +105,9 @@ class LayerNorm(Norm):
 
     def define(self, x: Tensor, affine: list[Tensor]) -> Tensor:
         axes = self.normalized
-        centered = x - e.reduce_mean(x, axes, keepdims=True)
-        y = centered * e.rsqrt(e.reduce_mean(centered * centered, axes, keepdims=True) + self.eps)
+        centered = e.named("centered", x - e.named("mean", e.reduce_mean(x, axes, keepdims=True)))
+        variance = e.reduce_mean(centered * centered, axes, keepdims=True)
+        y = centered * e.named("scale", e.rsqrt(variance + self.eps))
         y = y * affine[0] if affine else y
         return y + affine[1] if len(affine) > 1 else y
 
@@ -127,7 +128,7 @@ class RmsNorm(Norm):
         return [self.normal_axis(-1, self.x.type.rank)]
 
     def define(self, x: Tensor, weight: Tensor | None) -> Tensor:
-        y = x * e.rsqrt(e.reduce_mean(x * x, [-1], keepdims=True) + self.eps)
+        y = x * e.named("scale", e.rsqrt(e.reduce_mean(x * x, [-1], keepdims=True) + self.eps))
         return y if weight is None else y * weight
 
 

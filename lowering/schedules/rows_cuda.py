@@ -140,7 +140,7 @@ class RowKernel:
             if chunk_start is not None:
                 chunk_start(start, slot)
             with emit.loop(0, width, hint="e", binding="unroll") as e:
-                self.position, self.slot = emit.add(start, e), emit.add(slot, e)
+                self.position, self.slot = emit.add(start, e), emit.named("slot", emit.add(slot, e))
                 body()
             if chunk_end is not None:
                 chunk_end(start, slot)
@@ -149,7 +149,7 @@ class RowKernel:
             with emit.loop(0, self.shape.chunks, hint="c", binding="unroll", doc="vectors of this thread") as c:
                 number = emit.named("vector", emit.add(emit.mul(c, emit.number(self.shape.threads)), self.lane))
                 with emit.when(emit.less(number, self.vectors)):
-                    chunk(number, emit.mul(c, emit.number(width)))
+                    chunk(number, emit.named("first", emit.mul(c, emit.number(width))))
         else:
             binding = "lane" if self.shape.threads == WARP else "thread"
             with emit.loop(0, self.vectors, hint="c", binding=binding, doc="vectors of the row") as c:
