@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+
 import stepwell
 from stepwell.dialects import load_all
 from stepwell.dialects.nd_elementwise import Binary, Unary
