@@ -106,10 +106,11 @@ class Arm:
 
     def kernel(
         self, writes: Sequence[Value], *, block: int = 1, grid: Sequence[Dim | int] = (1,), doc: str = "",
-        reads: Sequence[Value] | None = None,
+        scratch: TensorType | None = None,
     ) -> KernelMaker:  # fmt: skip
-        """A new kernel that computes `writes` into their buffers; it is launched at the end of `with`."""
-        return KernelMaker(self, list(writes), block, [as_dim(g) for g in grid], doc, reads)
+        """A new kernel that computes `writes` into their buffers; it is launched at the end of `with`. `scratch` is
+        the type of a buffer of its own to work in."""
+        return KernelMaker(self, list(writes), block, [as_dim(g) for g in grid], doc, scratch)
 
 
 def _operands(value: Value) -> list[Value]:
@@ -118,13 +119,14 @@ def _operands(value: Value) -> list[Value]:
 
 
 class KernelMaker:
-    """Builds one kernel: `emitter` writes its body, `outputs` are its buffers for what it writes."""
+    """Builds one kernel: `emitter` writes its body, `outputs` are its buffers for what it writes, `scratch` the one
+    that it works in."""
 
     def __init__(
-        self, arm: Arm, writes: list[Value], block: int, grid: list[Dim], doc: str, reads: Sequence[Value] | None
+        self, arm: Arm, writes: list[Value], block: int, grid: list[Dim], doc: str, scratch: TensorType | None
     ) -> None:
-        self.arm, self.writes = arm, writes
-        leaves = arm.leaves(writes) if reads is None else list(reads)
+        self.arm, self.writes, self.scratch_type = arm, writes, scratch
+        leaves = arm.leaves(writes)
         self.reads = [v for v in leaves if isinstance(v.type, TensorType)]
         self.scalars = [v for v in leaves if not isinstance(v.type, TensorType)]
         self.strided = [v for v in self.reads if v in arm.strided]
@@ -142,13 +144,15 @@ class KernelMaker:
             constant = position < len(self.reads)
             hint = value.hint or (f"in{position}" if constant else "out")
             made.append((hint, loop.BufferType(value.tensor.element, "global", None, constant)))
+        if self.scratch_type is not None:
+            made.append(("scratch", loop.BufferType(self.scratch_type.element)))
         for value in self.strided:
             made += [(f"{value.hint or 'in'}_stride{axis}", index) for axis in range(value.tensor.rank)]
         return made + [(v.hint or "scalar", v.type) for v in self.scalars]
 
     def _connect(self) -> None:
         arguments = list(self.kernel.body.arguments)
-        buffers = arguments[: len(self.reads) + len(self.writes)]
+        buffers = self.kernel.buffers
         rest = arguments[len(buffers) + len(self.arm.symbols) :]
         sources: dict[Value, Source] = {}
         for value, buffer in zip(self.reads, buffers, strict=False):
@@ -157,7 +161,8 @@ class KernelMaker:
                 rank = value.tensor.rank
                 strides, rest = tuple(rest[:rank]), rest[rank:]
             sources[value] = BufferSource(buffer, value.tensor.dims, strides)
-        self.outputs = dict(zip(self.writes, buffers[len(self.reads) :], strict=True))
+        self.outputs = dict(zip(self.writes, buffers[len(self.reads) :], strict=False))
+        self.scratch = buffers[-1]
         self.emitter = Emitter(self.kernel, sources)
         self.emitter.scalars.update(zip(self.scalars, rest, strict=True))
 
@@ -169,12 +174,15 @@ class KernelMaker:
             return
         arm = self.arm
         arm.kernels.insert(self.kernel)
-        reads = [*self.reads, *self.writes]
+        buffers = [arm.buffers[v] for v in [*self.reads, *self.writes]]
+        if self.scratch_type is not None:
+            buffers.append(arm.builder.create(rt.Empty, result_types=[self.scratch_type]).result)
         symbols = self._prune_symbols()
         sizes = DimsAttr(tuple(as_dim(s) for s in symbols))
         strided = [self.reads.index(v) for v in self.strided]
         arm.builder.create(
-            rt.Launch, [arm.buffers[v] for v in [*reads, *self.scalars]], kernel=SymbolRefAttr((self.kernel.sym_name,)),
+            rt.Launch, [*buffers, *[arm.buffers[v] for v in self.scalars]],
+            kernel=SymbolRefAttr((self.kernel.sym_name,)),
             sizes=sizes if symbols else None, strides=DenseArrayAttr(i64, tuple(strided)) if strided else None,
         )  # fmt: skip
 

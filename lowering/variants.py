@@ -22,7 +22,7 @@ from ..ir.facts import Facts, Truth
 from .fused import Arm, Fused
 from .schedules.generic import generic
 from .schedules.matmul import Product, product_form
-from .schedules.matmul_cpu import matmul_cpu
+from .schedules.matmul_cpu import matmul_cpu, matmul_cpu_packed
 from .schedules.matmul_cuda import Tile, matmul_cuda
 from .schedules.rows import Rows, row_form
 from .schedules.rows_cpu import rows_cpu
@@ -187,6 +187,12 @@ def _is_large(candidate: Candidate) -> list[Relation]:
     return [m * n * product(found.batch) >= 1 << 23]  # below, large tiles leave multiprocessors idle
 
 
+def _has_many_rows(candidate: Candidate) -> list[Relation]:
+    found = product_form(candidate.fused)
+    assert isinstance(found, Product)
+    return [found.sizes[0] >= 16]  # fewer do not pay for the packing
+
+
 _row_variants("rows_short", RowShape(WARP, 1, rows_per_block=8), 70)
 _row_variants("rows_warp", RowShape(WARP, 8, rows_per_block=8), 60)
 _row_variants("rows_block", RowShape(256, 8), 50)
@@ -201,6 +207,7 @@ register(Variant(
 register(Variant("elements", "cuda", generic, index_bits=32, rank=10))
 register(Variant("generic", "cuda", generic, contiguous=False, rank=0))
 register(Variant("rows_cpu", "cpu", rows_cpu, _is_rows, rank=60))
+register(Variant("matmul_cpu_packed", "cpu", matmul_cpu_packed, _is_product, _has_many_rows, rank=71))
 register(Variant("matmul_cpu", "cpu", matmul_cpu, _is_product, rank=70))
 register(Variant("elements_cpu", "cpu", generic, rank=10))
 register(Variant("generic_cpu", "cpu", generic, contiguous=False, rank=0))

@@ -1,17 +1,18 @@
 """Matrix product on the CPU: a tile of accumulators in vector registers.
 
-Where the right factor is contiguous along columns, vectors run along columns; where both factors are contiguous
-along the depth (a transposed right operand), vectors run along the depth and are summed at the end.
+With many rows, a panel of the right factor is packed first, so that the tiles read it in order. With few, where the
+right factor is contiguous along columns, vectors run along columns; where both factors are contiguous along the depth
+(a transposed right operand), vectors run along the depth and are summed at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from ...dialects import loop
-from ...ir.attributes import FloatType, VectorType
+from ...ir.attributes import FloatType, TensorType, Type, VectorType
 from ...ir.core import Value
 from ...ir.dims import as_dim, product
 from ..emit import FlatPoint, NotVectorisable, Scope
@@ -24,14 +25,35 @@ ROWS = 6  # rows of a tile; with 2 vectors of columns this fills the vector regi
 LANES = 16
 
 
+def matmul_cpu_packed(arm: Arm) -> None:
+    """One kernel; each panel of columns of the right factor is packed into a buffer of its own."""
+    found = product_form(arm.fused)
+    assert isinstance(found, Product)
+    element = found.reduce.result.tensor.element
+    panel = TensorType((found.sizes[2], as_dim(2 * lanes_of(element))), element)
+    _first(arm, found, (partial(_by_columns, pack=_pack_vectors), partial(_by_columns, pack=_pack_elements)), panel)
+
+
 def matmul_cpu(arm: Arm) -> None:
     """One kernel; the generic schedule where neither factor is contiguous along a common axis."""
     found = product_form(arm.fused)
     assert isinstance(found, Product)
+    _first(arm, found, (_by_columns, _by_depth))
+
+
+def lanes_of(element: Type) -> int:
+    """How many elements make a vector."""
+    return LANES * 32 // getattr(element, "width", 32)
+
+
+def _first(
+    arm: Arm, found: Product, builds: Sequence[Callable[[Tiles], None]], scratch: TensorType | None = None
+) -> None:
+    """The first of `builds` that the definition allows, else the generic schedule."""
     m, n, k = found.sizes
     doc = f"{', '.join(op.op_name for op in arm.fused.operators)}: [{m}, {k}] by [{k}, {n}]"
-    for build in (_by_columns, _by_depth):
-        maker = arm.kernel([found.result], doc=doc)
+    for build in builds:
+        maker = arm.kernel([found.result], doc=doc, scratch=scratch)
         arm.count -= 1
         try:
             build(Tiles(maker, found))
@@ -50,8 +72,8 @@ class Tiles:
         self.k, self.emit, self.found = k, k.emitter, found
         self.m, self.n, self.depth = found.sizes
         self.type = found.reduce.result.tensor.element
-        width = getattr(self.type, "width", 32)
-        self.lanes = LANES * 32 // width
+        self.lanes = lanes_of(self.type)
+        self.packed = 0  # columns of the packed panel; 0 where there is none
         arguments = found.reduce.body.arguments
         self.batch_arguments, (self.i, self.j, self.kk) = arguments[:-3], arguments[-3:]
 
@@ -75,12 +97,20 @@ class Tiles:
     def right(self, j: Value, k: Value) -> Value:
         return factor(self.emit, self.found, self.found.right, self.indices(self.j, j, k))
 
+    def in_panel(self, k: Value, vector: int) -> Value:
+        """Where vector number `vector` of row `k` of the packed panel begins."""
+        emit = self.emit
+        return emit.add(emit.mul(k, emit.number(self.packed)), emit.number(vector * self.lanes))
+
     def result(self, i: Value, j: Value) -> tuple[Value, ...]:
         self.indices(self.i, i, j)
         return (*self.batch, i, j)
 
 
-def _by_columns(t: Tiles) -> None:
+Pack = Callable[["Tiles", Value, int], None]
+
+
+def _by_columns(t: Tiles, pack: Pack | None = None) -> None:
     emit, lanes = t.emit, t.lanes
     with t.over_batch():
         start = emit.number(0)
@@ -88,8 +118,30 @@ def _by_columns(t: Tiles) -> None:
             width = vectors_wide * lanes or 1
             end = emit.dim(t.n // width * width)
             with emit.loop(start, end, width, hint="j", doc=f"{width} columns of {t.n}") as j:
+                t.packed = width if pack is not None else 0
+                if pack is not None:
+                    pack(t, j, vectors_wide)
                 _rows_of_tiles(t, j, vectors_wide)
             start = end
+
+
+def _pack_vectors(t: Tiles, j: Value, vectors_wide: int) -> None:
+    """Copy the columns from `j` on of the right factor into the panel, row after row."""
+    emit = t.emit
+    with emit.loop(0, emit.dim(t.depth), hint="k", doc="pack the right factor") as k:
+        for c in range(max(vectors_wide, 1)):
+            column = emit.add(j, emit.number(c * t.lanes))
+            emit.store(_along(t, column, vectors_wide, partial(t.right, column, k)), t.k.scratch, t.in_panel(k, c))
+
+
+def _pack_elements(t: Tiles, j: Value, vectors_wide: int) -> None:
+    """As `_pack_vectors`, where the right factor is not contiguous along columns."""
+    emit, width = t.emit, vectors_wide * t.lanes or 1
+    with emit.loop(0, width, hint="c", doc="pack the right factor") as c:
+        column = emit.add(j, c)
+        with emit.loop(0, emit.dim(t.depth), hint="k") as k:
+            at = emit.add(emit.mul(k, emit.number(width)), c)
+            emit.store(t.right(column, k), t.k.scratch, at)
 
 
 def _rows_of_tiles(t: Tiles, j: Value, vectors_wide: int) -> None:
@@ -112,7 +164,11 @@ def _column_tile(t: Tiles, i: Value, j: Value, rows: int, vectors_wide: int) -> 
     for register in sums.values():
         emit.store(start, register, 0)
     with emit.loop(0, emit.dim(t.depth), hint="k", doc=f"along {t.depth}") as k:
-        rights = [_along(t, c, vectors_wide, partial(t.right, c, k)) for c in columns]
+        if t.packed:
+            width = t.lanes if vectors_wide else 1
+            rights = [emit.load(t.k.scratch, t.in_panel(k, c), width) for c in range(len(columns))]
+        else:
+            rights = [_along(t, c, vectors_wide, partial(t.right, c, k)) for c in columns]
         for r, line in enumerate(lines):
             left = t.left(line, k)
             left = emit.splat(left, t.lanes) if vectors_wide else left

@@ -104,7 +104,7 @@ def test_matmul(dtype, transposed):
     text = MATMUL.replace("TB", str(transposed).lower()).replace("WS", "n, k" if transposed else "k, n")
     text = text.replace("DT", dtype).replace("RT", "i32" if dtype == "i8" else dtype)
     f = stepwell.compile(text, target="cpu")
-    for b, m, n, k in [(1, 1, 1, 1), (2, 7, 33, 5), (1, 13, 70, 40), (3, 6, 32, 16), (2, 5, 3, 0)]:
+    for b, m, n, k in [(1, 1, 1, 1), (2, 7, 33, 5), (1, 13, 70, 40), (3, 6, 32, 16), (2, 5, 3, 0), (2, 20, 70, 33), (1, 17, 3, 9)]:
         draw = (lambda s: rng.integers(-128, 128, s)) if dtype == "i8" else rng.standard_normal
         x = np.asarray(draw((b, m, k))).astype(DTYPES[dtype])
         w = np.asarray(draw((b, n, k) if transposed else (b, k, n))).astype(DTYPES[dtype])
