@@ -5,8 +5,10 @@ A tensor value of this level is a buffer; `rt.empty` makes one and launches writ
 
 from __future__ import annotations
 
-from ..ir.attributes import Attribute, DenseArrayAttr, DictAttr, FactsAttr, TensorType, i64
-from ..ir.core import Operation
+from collections.abc import Sequence
+
+from ..ir.attributes import Attribute, DenseArrayAttr, DictAttr, FactsAttr, TensorType, Type, i64, index
+from ..ir.core import Operation, Value
 from ..ir.definition import (
     AnyTensor,
     Array,
@@ -19,8 +21,11 @@ from ..ir.definition import (
     region,
     result,
 )  # fmt: skip
-from ..ir.dims import Relation
+from ..ir.dims import Dim, Relation
 from ..ir.registry import Dialect, IsolatedFromAbove, Terminator
+from .func import FuncOp
+from .loop import Kernel, buffer_type
+from .symbols import lookup_symbol
 
 rt = Dialect("rt", doc=__doc__ or "")
 
@@ -73,10 +78,33 @@ class Choose(Operation):
                 f"has {len(self.regions)} arms, {len(self.variants)} variants and "
                 f"{len(self.get('guards').elements)} guards; these numbers must agree and be at least 1"
             )
-        if Guard.of(self, len(self.regions) - 1) != Guard():
+        if self.get("guards").elements[-1] is not DictAttr(()):
             raise self.error("must end with an arm that has no guard, so that every call finds one")
         for position in range(len(self.regions)):
             verify_arm(self, position)
+        for guard in self.get("guards").elements:
+            self._verify_guard(guard)
+
+    def _verify_guard(self, guard: Attribute) -> None:
+        entries = dict(guard.entries) if isinstance(guard, DictAttr) else {"": guard}
+        for name, value in entries.items():
+            operands = value.values if isinstance(value, DenseArrayAttr) else None
+            known = isinstance(value, FactsAttr) if name == "facts" else name in ("contiguous", "aligned")
+            if not known or (name != "facts" and operands is None):
+                raise self.error(f"has a guard {guard}; it may hold 'facts', 'contiguous' and 'aligned'")
+            for n in operands or ():
+                if not (0 <= n < len(self.operands) and isinstance(self.operands[n].type, TensorType)):
+                    raise self.error(f"has a guard on operand {n}, which is not one of its tensors")
+            verify_symbols(self, [f.difference for f in value.relations] if isinstance(value, FactsAttr) else [])
+
+
+def verify_symbols(op: Operation, dims: Sequence[Dim]) -> None:
+    """Dims are over symbols of the function."""
+    function = op.ancestor(FuncOp)
+    declared = function.symbols if function is not None else ()
+    for dim in dims:
+        for symbol in sorted(dim.symbols - set(declared)):
+            raise op.error(f"uses symbol '{symbol}', which the function does not declare")
 
 
 def verify_arm(op: Operation, position: int) -> None:
@@ -176,6 +204,32 @@ class Launch(Operation):
     strides = attribute(Ints, optional=True)
     buffers = operand(variadic=True)
     assembly = "$kernel `(` $buffers `)` attr-dict `:` type($buffers)"
+
+    def verify_op(self) -> None:
+        kernel = lookup_symbol(self, self.kernel)
+        if not isinstance(kernel, Kernel):
+            raise self.error(f"'{self.kernel}' is not a kernel of this module")
+        tensors = [v for v in self.operands if isinstance(v.type, TensorType)]
+        if len(tensors) != len(kernel.buffers):
+            raise self.error(f"passes {len(tensors)} buffers, but {self.kernel} takes {len(kernel.buffers)}")
+        for number, (value, buffer) in enumerate(zip(tensors, kernel.buffers, strict=True)):
+            if value.tensor.element is not buffer_type(buffer).element:
+                raise self.error(f"passes '{value.type}' as buffer {number}, but {self.kernel} takes '{buffer.type}'")
+        self._verify_numbers(kernel, tensors)
+
+    def _verify_numbers(self, kernel: Kernel, tensors: list[Value]) -> None:
+        """The index arguments: as many as the kernel takes, from symbols of this function."""
+        strides = self.strides or ()
+        if any(not 0 <= n < len(tensors) for n in strides):
+            raise self.error(f"names the strides of operands {list(strides)}, but has {len(tensors)} tensors")
+        passed: list[Type] = [index] * (len(self.sizes or ()) + sum(tensors[n].tensor.rank for n in strides))
+        passed += [v.type for v in self.operands if not isinstance(v.type, TensorType)]
+        if passed != [a.type for a in kernel.scalars] or len(self.sizes or ()) != len(kernel.symbols):
+            raise self.error(
+                f"passes {len(self.sizes or ())} sizes and {len(passed)} numbers, but {self.kernel} takes "
+                f"{len(kernel.symbols)} and {len(kernel.scalars)}"
+            )
+        verify_symbols(self, [d for d in self.sizes or () if d is not None])
 
 
 __all__ = [

@@ -18,6 +18,14 @@ def remember_source(file: str, text: str) -> None:
     _SOURCES[file] = text
 
 
+def keep_source(file: str, text: str) -> None:
+    """As `remember_source`, for diagnostics that come later. Texts that share a name which is no file's (`<string>`)
+    are told apart by none of their locations: then no line is shown, rather than one of the wrong text."""
+    if file.startswith("<") and _SOURCES.get(file, text) != text:
+        text = ""
+    remember_source(file, text)
+
+
 class Source:
     """A text that is being read: makes locations and errors from offsets into it."""
 

@@ -18,7 +18,7 @@ from .attribute_parser import Scope, loc_text
 from .attributes import Attribute, DictAttr, FunctionType, Location, Type
 from .core import Block, Operation, Region, UnregisteredOp, Value
 from .definition import without_defaults
-from .diagnostics import Diagnostic, IRError, Source, remember_source
+from .diagnostics import Diagnostic, IRError, Source, keep_source, remember_source
 from .dims import parse_dim
 from .item_parser import ItemParser, Region_
 from .lexer import SHORT_NAMES, Tok, blank_comments
@@ -45,6 +45,7 @@ def parse_module(
     source = Source(file, text)
     if not text.isascii():
         _check_encoding(source)
+    keep_source(file, text)
     with _collector_stopped(len(text) > _LARGE):
         return _Builder(source, allow_unregistered, recover).module()
 

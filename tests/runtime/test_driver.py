@@ -187,3 +187,37 @@ def test_opt_main_is_opt(capsys):
 
     assert opt_main([str(EXAMPLES / "softmax.mlir")]) == 0
     assert "nn.softmax" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "old, new, says",
+    [
+        ("rt.launch @softmax_softmax_rows_cpu", "rt.launch @nope", "'@nope' is not a kernel of this module"),
+        ("sizes = #stepwell.dims<[m, n]>", "sizes = #stepwell.dims<[m]>", "takes 2 and"),
+        ("sizes = #stepwell.dims<[m, n]>", "sizes = #stepwell.dims<[m, q]>", "uses symbol 'q'"),
+        ("[{contiguous = array<i64: 0>}, {}]", "[{contiguous = array<i64: 9>}, {}]", "guard on operand 9"),
+        ("[{contiguous = array<i64: 0>}, {}]", "[3, {}]", "it may hold 'facts'"),
+        ("[{contiguous = array<i64: 0>}, {}]", "[{}, {contiguous = array<i64: 0>}]", "must end with an arm"),
+        ("strides = array<i64: 0>", "strides = array<i64: 7>", "names the strides of operands [7]"),
+    ],
+)
+def test_a_lowered_file_that_was_edited(capsys, tmp_path, old, new, says):
+    low = tmp_path / "low.mlir"
+    assert main(["opt", str(EXAMPLES / "softmax.mlir"), "--lower", "cpu", "-o", str(low)]) == 0
+    text = low.read_text()
+    assert old in text
+    low.write_text(text.replace(old, new))
+    status, _, err = run(capsys, "run", low, "--target", "cpu")
+    assert status == 1 and says in err
+
+
+def test_errors_of_the_verifier_and_of_a_call_show_the_line(capsys, tmp_path):
+    path = tmp_path / "bad.mlir"
+    path.write_text("func.func @g(%x: tensor<[4], f32>, %z: tensor<[3], f32>) -> tensor<[4], f32> {\n"
+                    "  %y = nd.add %x, %z : (tensor<[4], f32>, tensor<[3], f32>) -> tensor<[4], f32>\n"
+                    "  func.return %y : tensor<[4], f32>\n}\n")  # fmt: skip
+    status, _, err = run(capsys, "run", path)
+    assert status == 1 and "axis 0 of %x is 4, axis 0 of %z is 3" in err
+    assert "\n    %y = nd.add %x, %z" in err and err.splitlines()[2].strip() == "^"
+    status, _, err = run(capsys, "run", EXAMPLES / "broadcast_add.mlir", "--dim", "a=6", "--dim", "c=7", "--target", "cpu")
+    assert status == 1 and "(a = 6, b = 7, c = 7, d = 7)" in err and "^" in err
