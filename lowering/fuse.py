@@ -12,6 +12,7 @@ from ..ir.builder import Builder
 from ..ir.core import Block, BlockArgument, Operation, Region, Value
 from ..ir.passes import Pass
 
+LARGEST = 48  # operators of a group: longer chains make kernels that nobody can read, and deep recursion
 MOVEMENT = ("nd.transpose", "nd.broadcast", "nd.cast", "nd.slice")
 
 
@@ -95,7 +96,7 @@ def _place(op: Operator, drafts: dict[Operator, Draft]) -> None:
 
 def _joins(draft: Draft, producer: Operator, op: Operator, own: Draft) -> bool:
     """Whether the group that ends in `producer`, whose result only `op` uses, joins the group of `op`."""
-    if producer is not draft.ops[-1] or len(producer.results) != 1:
+    if producer is not draft.ops[-1] or len(producer.results) != 1 or len(draft.ops) + len(own.ops) > LARGEST:
         return False
     if draft.reduces:  # an epilogue: same shape, element by element, and one reduction a group
         shape, result = producer.result.type, op.result.type
