@@ -28,7 +28,9 @@ from .schedules.rows import Rows, row_form
 from .schedules.rows_cpu import rows_cpu
 from .schedules.rows_cuda import WARP, RowShape, capacity, rows_cuda, vector_width
 
-INT32 = (1 << 31) - 1
+# Extents up to which 32-bit indices are right: the last step of a loop over the grid, at most 65535 blocks of 256
+# threads, must not overflow either.
+INT32 = (1 << 31) - (1 << 25)
 
 
 @attrs.define(eq=False)
@@ -44,7 +46,9 @@ class Candidate:
 
     @property
     def tensors(self) -> list[Value]:
-        return [v for v in (*self.fused.inputs, *self.fused.outputs) if isinstance(v.type, TensorType)]
+        """The inputs, and all that is computed from them: a schedule may give any of it a buffer."""
+        computed = [r for op in self.fused.block.ops for r in op.results]
+        return [v for v in (*self.fused.inputs, *computed) if isinstance(v.type, TensorType)]
 
 
 Accepts = Callable[[Candidate], "str | None"]  # None, or why not

@@ -3,7 +3,7 @@
 
 // Guards that the facts prove are gone: rows of 64 never need the variants for long or ragged rows.
 // CHECK-LABEL: func.func @known
-// CHECK-NEXT: guards = [{aligned = array<i64: 0>, contiguous = array<i64: 0>, facts = #stepwell.facts<"64*m <= 2147483647">}
+// CHECK-NEXT: guards = [{aligned = array<i64: 0>, contiguous = array<i64: 0>, facts = #stepwell.facts<"64*m <= 2113929216">}
 // CHECK-SAME: variants = ["rows_short", {{.*}}, "generic"]
 // CPU-LABEL: loop.kernel @known_softmax_rows_cpu
 // CPU: loop.for
@@ -25,4 +25,13 @@ func.func @known<m>(%x: tensor<[m, 64], f32>) -> tensor<[m, 64], f32> {
 func.func @unknown<m, n>(%x: tensor<[m, n], f32>) -> tensor<[m, n], f32> {
   %y = nn.softmax %x : (tensor<[m, n], f32>) -> tensor<[m, n], f32>
   func.return %y : tensor<[m, n], f32>
+}
+
+// What lies between counts too: 32-bit indices are guarded by the extent of the product that is summed.
+// CHECK-LABEL: func.func @outer
+// CHECK: m*n <= 2113929216
+func.func @outer<m, n>(%x: tensor<[m, 1], f32>, %y: tensor<[n], f32>) -> tensor<[m], f32> {
+  %p = nd.mul %x, %y : (tensor<[m, 1], f32>, tensor<[n], f32>) -> tensor<[m, n], f32>
+  %s = nd.sum %p {axes = [1]} : (tensor<[m, n], f32>) -> tensor<[m], f32>
+  func.return %s : tensor<[m], f32>
 }
