@@ -18,7 +18,7 @@ from ..dialects.rt import Guard
 from ..ir.attributes import TensorType, Type
 from ..ir.core import Value
 from ..ir.dims import Relation, parse_facts, product
-from ..ir.facts import Facts, Truth
+from ..ir.facts import Contradiction, Facts, Truth
 from .fused import Arm, Fused
 from .schedules.generic import generic
 from .schedules.matmul import Product, product_form
@@ -48,7 +48,8 @@ class Candidate:
     def tensors(self) -> list[Value]:
         """The inputs, and all that is computed from them: a schedule may give any of it a buffer."""
         computed = [r for op in self.fused.block.ops for r in op.results]
-        return [v for v in (*self.fused.inputs, *computed) if isinstance(v.type, TensorType)]
+        tensors = [v for v in (*self.fused.inputs, *computed) if isinstance(v.type, TensorType)]
+        return sorted(tensors, key=lambda v: -v.tensor.rank)  # what bounds a large one bounds others too
 
 
 Accepts = Callable[[Candidate], "str | None"]  # None, or why not
@@ -91,13 +92,18 @@ class Variant:
         wanted = list(self.prefer(candidate))
         if self.index_bits == 32:
             wanted += [product(v.tensor.dims) <= INT32 for v in candidate.tensors]
-        open_facts = []
+        open_facts: list[Relation] = []
+        known = candidate.facts
         for relation in dict.fromkeys(wanted):
-            truth = candidate.facts.prove(relation)
+            truth = known.prove(relation)
             if truth is Truth.NO:
                 return None
             if truth is Truth.UNKNOWN:
                 open_facts.append(relation)
+                try:
+                    known = known.assume(relation)  # what one test says, the next need not
+                except Contradiction:
+                    return None
         tensors = [(n, v) for n, v in enumerate(candidate.fused.inputs) if isinstance(v.type, TensorType)]
         strided = tuple(n for n, v in tensors if v in candidate.external and v.tensor.rank)
         unaligned = tuple(n for n, v in tensors if v in candidate.unaligned)
