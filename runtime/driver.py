@@ -101,9 +101,11 @@ def load_extensions(names: Sequence[str]) -> None:
     for name in names:
         try:
             if name.endswith(".py"):
-                spec = importlib.util.spec_from_file_location(os.path.basename(name)[:-3], name)
+                # a name of its own, so that it hides no installed module; dataclasses look it up in sys.modules
+                spec = importlib.util.spec_from_file_location(f"stepwell_loaded_{os.path.basename(name)[:-3]}", name)
                 assert spec is not None and spec.loader is not None
-                spec.loader.exec_module(importlib.util.module_from_spec(spec))
+                sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
             else:
                 importlib.import_module(name)
         except OSError:

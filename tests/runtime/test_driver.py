@@ -221,3 +221,44 @@ def test_errors_of_the_verifier_and_of_a_call_show_the_line(capsys, tmp_path):
     assert "\n    %y = nd.add %x, %z" in err and err.splitlines()[2].strip() == "^"
     status, _, err = run(capsys, "run", EXAMPLES / "broadcast_add.mlir", "--dim", "a=6", "--dim", "c=7", "--target", "cpu")
     assert status == 1 and "(a = 6, b = 7, c = 7, d = 7)" in err and "^" in err
+
+
+EXTENSION = '''
+import dataclasses
+from stepwell.dialects import expression as e
+from stepwell.dialects.operator import Operator
+from stepwell.ir.definition import Float, FloatTensor, attribute, operand, result
+from stepwell.ir.registry import Dialect
+
+@dataclasses.dataclass
+class Settings:  # dataclasses want their module in sys.modules
+    slope: float = 1.0
+
+mine = Dialect("mine", "Operators of a test.")
+
+@mine.op
+class Swish(Operator):
+    """x * sigmoid(beta * x)."""
+    name = "mine.swish"
+    x = operand(FloatTensor)
+    beta = attribute(Float, default=Settings().slope)
+    y = result(FloatTensor)
+    precision = "low"
+
+    def infer_types(self):
+        return [self.x.type]
+
+    def define(self, x):
+        return x / (1 + e.exp(-self.beta * x))
+'''
+
+
+def test_an_operator_of_ones_own(capsys, tmp_path):
+    (tmp_path / "mine.py").write_text(EXTENSION)
+    path = tmp_path / "f.mlir"
+    path.write_text(LINE.format("%y = mine.swish %x {beta = 2.0} : (tensor<[n], f32>) -> tensor<[n], f32>"))
+    status, out, _ = run(capsys, "run", path, "--load", tmp_path / "mine.py", "--check", "--target", "cpu")
+    assert status == 0 and "agrees" in out
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    status, _, err = run(capsys, "run", path, "--load", tmp_path / "broken.py")
+    assert status == 1 and "ZeroDivisionError" in err
