@@ -74,6 +74,9 @@ class Signature:
         """The values of `symbols` for a call: a shape for each tensor argument, the value for each scalar.
         IRError lists every size and fact that does not fit."""
         given = self._given(arguments)
+        for n, size in enumerate(given):
+            if size < 0:
+                raise IRError(f"@{self.name}: {self.place(n)} is {size}, but a dim is not negative", self._location(n))
         values = self._solve(given)
         try:
             fits = self._sizes(values) == given and all(self._facts_hold(values))

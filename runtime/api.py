@@ -224,7 +224,7 @@ class Function:
     def _give(self, number: int, result: Any, given: dict[int, tuple[Any, Any]], kind: str) -> Any:
         if number in given:
             buffer, array = given[number]
-            if result is not buffer or buffer is None:
+            if result is not buffer:
                 self.arrays.copy_into(array, result)
             return array
         return self.arrays.give(result, kind)

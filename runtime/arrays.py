@@ -43,6 +43,11 @@ class Arrays:
             return _scalar(argument, parameter)
         array = self._array(argument, f"argument %{parameter.name}", parameter)
         _check_dtype(array, parameter.type, f"argument %{parameter.name}", parameter.location)
+        if any(stride % array.itemsize for stride in array.strides):
+            raise IRError(
+                f"argument %{parameter.name} has strides of {tuple(array.strides)} bytes, no multiples of its "
+                f"{array.itemsize}-byte elements (a field of a record array?); pass a copy", parameter.location,
+            )  # fmt: skip
         if array.ndim != parameter.type.rank:
             raise IRError(
                 f"argument %{parameter.name} has rank {array.ndim} and shape {tuple(array.shape)}, but the signature "

@@ -226,7 +226,8 @@ class Executor:
             self.check(symbols)
         frame = Frame(symbols, [*arguments, *[None] * (self.slot_count - len(arguments))])
         for number, array in (out or {}).items():
-            frame.values[self.results[number]] = array
+            if self.results[number] >= len(arguments):  # an argument that is a result is copied by the caller
+                frame.values[self.results[number]] = array
         for step in self.steps:
             step(frame)
         return [frame.values[slot] for slot in self.results]

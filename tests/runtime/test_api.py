@@ -176,3 +176,28 @@ def test_a_numpy_scalar_is_a_tensor_of_rank_0():
         "  %y = nd.neg %x : (tensor<[], f32>) -> tensor<[], f32>\n  func.return %y : tensor<[], f32>\n}", target="cpu",
     )  # fmt: skip
     assert f(np.float32(3)) == -3
+
+
+def test_a_dim_argument_is_not_negative():
+    f = stepwell.compile(
+        "func.func @f<n>(%n: index {dim = n}, %x: tensor<[n], f32>) -> tensor<[n], f32> {\n"
+        "  func.return %x : tensor<[n], f32>\n}", target="cpu",
+    )  # fmt: skip
+    with pytest.raises(IRError, match="%n is -1, but a dim is not negative"):
+        f(-1, draw(3))
+
+
+def test_out_of_a_result_that_is_an_argument(add):
+    t = "tensor<[n], f32>"
+    f = stepwell.compile(f"func.func @f<n>(%x: {t}) -> {t} {{\n  func.return %x : {t}\n}}", target="cpu")
+    x, out = draw(3), f.arrays.empty((3,), np.dtype(np.float32))
+    out[:] = 99
+    f(x, out=out)
+    np.testing.assert_array_equal(out, x)
+
+
+def test_strides_that_are_no_multiples_of_the_element():
+    records = np.zeros((2, 3), dtype=[("a", "i1"), ("b", "f4")])
+    f = stepwell.compile(SUM, target="cpu")
+    with pytest.raises(IRError, match="pass a copy"):
+        f(records["b"])
