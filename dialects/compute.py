@@ -26,6 +26,7 @@ from ..ir.attributes import (
     TensorType,
     Type,
     from_attribute,
+    index,
 )
 from ..ir.core import Block, BlockArgument, Operation
 from ..ir.definition import (
@@ -43,8 +44,9 @@ from ..ir.definition import (
 )  # fmt: skip
 from ..ir.dims import Dim
 from ..ir.registry import Dialect, Pure, Terminator
+from .scalar import unsupported
 
-compute = Dialect("compute", "Definitions of operators: maps and reductions over index spaces.")
+compute = Dialect("compute", "Definitions of operators: maps and reductions over index spaces.", closed=True)
 
 SCALAR_DIALECTS = ("arith", "math")
 SCALAR_OPS = ("dim.value", "compute.read", "compute.read_if", "compute.yield")
@@ -87,6 +89,11 @@ class _OverIndices(Operation):
     def verify_op(self) -> None:
         if not self.results:
             raise self.error("needs a result")
+        for value in (*self.operands, *self.results):
+            reason = unsupported(value.type, (index,)) if isinstance(value.type, TensorType) else None
+            if reason is not None:
+                name = f"%{value.hint} of " if value.hint else ""
+                raise self.error(f"cannot work on {name}type '{value.type}': {reason}")
         for type in self.result_types[1:]:
             if not same_shape(type.shape, self.result_types[0].shape):
                 raise self.error(f"has results of two shapes, '{self.result_types[0]}' and '{type}'")

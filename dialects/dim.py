@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..ir.item_parser import ItemParser
     from ..ir.printer import Printer
 
-dialect = Dialect("dim", "Symbolic sizes.")
+dialect = Dialect("dim", "Symbolic sizes.", closed=True)
 
 
 @dialect.op

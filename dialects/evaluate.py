@@ -60,9 +60,10 @@ def evaluate_function(
     if symbols is None:
         symbols = bind_symbols(function, arrays)
     context = Context({}, symbols, floats)
-    for argument, array in zip(function.arguments, arrays, strict=True):
-        context.values[argument] = _held(array, argument.type, context)
-    return evaluate_block(function.body, context)
+    with np.errstate(all="ignore"):  # infinities and NaN are results as others are
+        for argument, array in zip(function.arguments, arrays, strict=True):
+            context.values[argument] = _held(array, argument.type, context)
+        return evaluate_block(function.body, context)
 
 
 def bind_symbols(function: func.FuncOp, arrays: Sequence[Any]) -> dict[str, int]:
@@ -88,8 +89,9 @@ def evaluate_compute(
 ) -> list[Array]:
     """The values that the last operation of a block takes, with arrays for its arguments."""
     context = Context({}, symbols, floats)
-    context.values.update((a, _held(x, a.type, context)) for a, x in zip(block.arguments, arrays, strict=True))
-    return evaluate_block(block, context)
+    with np.errstate(all="ignore"):
+        context.values.update((a, _held(x, a.type, context)) for a, x in zip(block.arguments, arrays, strict=True))
+        return evaluate_block(block, context)
 
 
 def evaluate_block(block: Block, context: Context) -> list[Array]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
-from ..ir.attributes import FloatAttr, FloatType, IndexType, Type
+from ..ir.attributes import FloatType, IndexType, Type
 from ..ir.core import Block, Operation, Value
 from ..ir.dims import Dim
 from . import scalar
@@ -105,7 +105,7 @@ def _constant(op: Operation, context: Context) -> Array:
     array = scalar.array_of(value)
     if array is None:
         raise op.error(f"has a value that NumPy cannot hold: {value}")
-    return array.astype(np.float64) if context.floats == "f64" and isinstance(value, FloatAttr) else array
+    return array.astype(context.dtype(op.results[0].type)) if context.floats == "f64" else array
 
 
 # ---------------------------------------------------------------- bodies

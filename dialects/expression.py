@@ -30,7 +30,7 @@ from ..ir.attributes import (
     unknown,
 )  # fmt: skip
 from ..ir.core import Operation, OpResult, Region, Value
-from ..ir.dims import Dim, DimLike, as_dim, bcast, product
+from ..ir.dims import Dim, DimError, DimLike, as_dim, bcast, product
 from ..ir.facts import Facts, Truth
 from . import expression_scalar as on_scalars
 from .compute import Map, Read, ReadIf, Reduce, signless
@@ -57,13 +57,20 @@ _HINTS = "ijkl"
 _trace: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
-class Trace:
-    """One definition being traced: where its operations go, and what is known about dims."""
+Meeting = Callable[[Dim, Dim, "int | None"], None]
 
-    def __init__(self, insert: Callable[[Operation], Any], facts: Facts, location: Location = unknown) -> None:
+
+class Trace:
+    """One definition being traced: where its operations go, and what is known about dims. `met` is told of each
+    axis of size d that is broadcast to one of size r, and how far from the right it is, where d is not r."""
+
+    def __init__(
+        self, insert: Callable[[Operation], Any], facts: Facts, location: Location = unknown, met: Meeting | None = None
+    ) -> None:
         self.insert = insert
         self.facts = facts
         self.location = location
+        self.met = met
         self.made: set[Operation] = set()
 
     def add(self, op: Operation) -> Operation:
@@ -146,11 +153,14 @@ def equal_dims(a: Dim, b: Dim) -> bool:
     return a is b or current().facts.prove(a.eq(b)) is Truth.YES
 
 
-def broadcast_index(d: Dim, result: Dim, i: Scalar) -> Scalar:
+def broadcast_index(d: Dim, result: Dim, i: Scalar, back: int | None = None) -> Scalar:
     """The index along an axis of size `d` for index `i` along an axis of size `result` that it is broadcast
-    to."""
+    to; `back` is how far from the right the axis is."""
     if d is ONE:
         return dim_value(0)
+    trace = current()
+    if trace.met is not None and d is not result:
+        trace.met(d, result, back)
     if equal_dims(d, result) or current().facts.prove(d.ne(1)) is Truth.YES:
         return i
     return select(compare_scalars("eq", dim_value(d), dim_value(1)), dim_value(0), i)
@@ -160,9 +170,12 @@ def broadcast_to(t: Tensor, shape: Sequence[DimLike]) -> Tensor:
     """`t` broadcast to `shape`, aligned at the right."""
     dims = tuple(map(as_dim, shape))
     skip = len(dims) - t.rank
+    if skip < 0:
+        raise DimError(f"a tensor of rank {t.rank} does not broadcast to rank {len(dims)}")
 
     def at(*indices: Scalar) -> Scalar:
-        return t.at(*(broadcast_index(d, r, i) for d, r, i in zip(t.shape, dims[skip:], indices[skip:])))
+        axes = enumerate(zip(t.shape, dims[skip:], indices[skip:]))
+        return t.at(*(broadcast_index(d, r, i, t.rank - n) for n, (d, r, i) in axes))
 
     return Tensor(dims, t.type, at)
 
@@ -213,7 +226,7 @@ gather_index = from_function  # a tensor that reads another: gather_index(shape,
 def elementwise(function: Callable[..., Scalar], *operands: Any) -> Tensor:
     """`function` on the elements of tensors, broadcast, and on numbers as they are."""
     tensors = [t for t in operands if isinstance(t, Tensor)]
-    shape = broadcast_dims(*(t.shape for t in tensors))
+    shape = _met_shape([t.shape for t in tensors])
     spread = [t if t.shape == () == shape else broadcast_to(t, shape) for t in tensors]
 
     def on(values: Iterable[Scalar]) -> Scalar:
@@ -223,6 +236,20 @@ def elementwise(function: Callable[..., Scalar], *operands: Any) -> Tensor:
     types = [t.type for t in tensors]
     type = _probe(types, lambda *values: on(values), types).type
     return Tensor(shape, type, lambda *at: on(t.at(*at) for t in spread))
+
+
+def _met_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
+    """The shape that `shapes` broadcast to; where constants do not, `met` is told which."""
+    try:
+        return broadcast_dims(*shapes)
+    except DimError:
+        met = current().met
+        for back in range(1, max(map(len, shapes)) + 1) if met is not None else ():
+            found = [s[-back] for s in shapes if len(s) >= back and s[-back].is_constant and s[-back] is not ONE]
+            for d in found:
+                if d is not found[0]:
+                    met(found[0], d, back)  # type: ignore[misc]
+        raise
 
 
 def lifted(function: Callable[..., Scalar]) -> Callable[..., Any]:

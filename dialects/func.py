@@ -28,6 +28,7 @@ from ..ir.attributes import (
 from ..ir.core import Block, BlockArgument, Operation, Region
 from ..ir.definition import (
     Array,
+    Constraint,
     FunctionTypeAttribute,
     String,
     SymbolRef,
@@ -37,7 +38,9 @@ from ..ir.definition import (
     region,
     result,
 )  # fmt: skip
+from ..ir.definition import Facts as FactList
 from ..ir.diagnostics import IRError
+from ..ir.pass_options import near
 from ..ir.registry import Dialect, IsolatedFromAbove, Terminator
 from .symbols import lookup_symbol
 
@@ -153,6 +156,7 @@ class FuncOp(Operation):
     def verify_op(self) -> None:
         self._verify_entry_block()
         self._verify_attribute_lists()
+        self._verify_own_attributes()
         self._verify_symbols()
 
     def _verify_entry_block(self) -> None:
@@ -179,6 +183,14 @@ class FuncOp(Operation):
                     f"expects {word} attribute array to have the same number of elements as the number of "
                     f"function {word}s, got {len(found.elements)}, but expected {count}"
                 )
+
+    def _verify_own_attributes(self) -> None:
+        """What begins with `stepwell.` is known and of its kind: nothing that is declared is passed over."""
+        _verify_own(self, self.attributes, {SYMBOLS: Strings, FACTS: FactList}, "")
+        for number in range(len(self.type.inputs)):
+            _verify_own(self, self.argument_attributes(number), {DIM: String}, f"argument #{number} ")
+        for number in range(len(self.type.results)):
+            _verify_own(self, self.result_attributes(number), {}, f"result #{number} ")
 
     def _verify_symbols(self) -> None:
         declared = self.symbols
@@ -289,6 +301,18 @@ def symbol_attributes(symbols: Iterable[str], relations: Iterable[Any]) -> dict[
     if facts := tuple(relations):
         made[FACTS] = FactsAttr(facts)
     return made
+
+
+Strings = Constraint("a list of strings", lambda a: isinstance(a, ArrayAttr) and all(map(String.holds, a.elements)))
+
+
+def _verify_own(op: Operation, attributes: Attributes, known: Mapping[str, Constraint], place: str) -> None:
+    for name, value in attributes.items():
+        if name in known and not known[name].holds(value):
+            raise op.error(f"{place}has '{name}' = {value}, but it must be {known[name].description}")
+        if name.startswith("stepwell.") and name not in known:
+            meant = near(name, known) or f"; the names there are {', '.join(known) or 'none'}"
+            raise op.error(f"{place}has no attribute '{name}'{meant}")
 
 
 def _entry(array: Attribute | None, number: int) -> dict[str, Attribute]:

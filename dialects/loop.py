@@ -17,23 +17,19 @@ and `!loop.mbarrier` with init, expect, arrive and wait; matrix fragments (`!loo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ir.attributes import (
     DimsAttr,
-    FloatType,
-    IndexType,
-    IntegerType,
     Location,
     StringAttr,
     SymbolRefAttr,
     Type,
     VectorType,
-    _define,
-    comma,
     i1,
+    i32,
+    i64,
     index,
 )
 from ..ir.core import Block, BlockArgument, Operation, OpResult, Region, Value
@@ -56,14 +52,27 @@ from ..ir.definition import (
 )
 from ..ir.dims import Dim, as_dim
 from ..ir.effects import Allocates, Recursive, WriteOnly
-from ..ir.floats import FLOAT_FORMATS
-from ..ir.registry import Dialect, IsolatedFromAbove, NoTerminator, Pure, ReadOnly
+from ..ir.registry import IsolatedFromAbove, NoTerminator, Pure, ReadOnly
+from .loop_types import (
+    Buffer,
+    BufferType,
+    Scalar,
+    ScalarOrVector,
+    buffer_type,
+    byte_width,
+    is_scalar,
+    is_vector,
+    loop,
+    signless,
+    widened,
+)
+from .loop_vectors import COMBINERS, Extract, Insert, ReduceVector, Splat
+from .scalar import unsupported
 
 if TYPE_CHECKING:
     from ..ir.item_parser import ItemParser
     from ..ir.printer import Printer
 
-SPACES = ("global", "shared", "register", "param")
 SERIAL = ("serial", "unroll", "vector")
 BLOCK = ("block", "block_y", "block_z")
 THREAD = ("thread", "thread_y", "thread_z", "global", "warp", "lane")
@@ -73,129 +82,8 @@ BINDINGS = (*SERIAL, *BLOCK, *THREAD, *RESERVED)
 POSITIONS = ("block", "thread", "grid_dim", "block_dim")
 IDS = (*(f"{what}_{axis}" for what in POSITIONS for axis in "xyz"), "lane", "warp")
 SHUFFLES = ("xor", "down", "up", "idx")
-COMBINERS = (
-    "addf", "mulf", "maximumf", "minimumf",
-    "addi", "muli", "maxsi", "minsi", "maxui", "minui", "andi", "ori", "xori",
-)  # fmt: skip
+ATOMICS = ("addi", "maxsi", "minsi", "maxui", "minui", "andi", "ori", "xori", "exchange")
 STATIC_SHARED_LIMIT = 48 * 1024  # bytes that a kernel may declare without dynamic shared memory
-
-
-# ---------------------------------------------------------------- types
-
-
-@_define
-class BufferType(Type):
-    """`!loop.buffer<f32, shared, 1024>`: flat memory of `element`s; `size` is None where not static.
-
-    `constant` (text: `const`) promises that the kernel does not write it. The element is a scalar type, which
-    may be unsigned, or, in registers, a vector.
-    """
-
-    element: Type
-    space: str = "global"
-    size: int | None = None
-    constant: bool = False
-
-    def parts(self) -> Any:
-        yield "!loop.buffer<"
-        size = () if self.size is None else (str(self.size),)
-        yield from comma((self.element, self.space, *size, *(("const",) if self.constant else ())))
-        yield ">"
-
-    @property
-    def scalar(self) -> Type:
-        """The type of an element as a value: integers without their sign."""
-        return signless(self.element)
-
-    @property
-    def bytes(self) -> int:
-        """Size in memory; raises TypeError where it is not static."""
-        if self.size is None:
-            raise TypeError(f"{self} has no static size")
-        return self.size * byte_width(self.element)
-
-
-def signless(type: Type) -> Type:
-    """`ui8` -> `i8`; other types as they are."""
-    return IntegerType(type.width) if isinstance(type, IntegerType) else type
-
-
-def byte_width(type: Type) -> int:
-    """Bytes of a scalar (`i1` takes one, `index` eight) or vector in memory."""
-    if isinstance(type, VectorType):
-        return type.shape[0] * byte_width(type.element)
-    if isinstance(type, IndexType):
-        return 8
-    if isinstance(type, (IntegerType, FloatType)):
-        return (type.width + 7) // 8
-    raise TypeError(f"'{type}' has no size in memory")
-
-
-def scalar_type(text: str) -> Type | None:
-    """The scalar type that `text` spells, or None."""
-    if text in FLOAT_FORMATS:
-        return FloatType(text)
-    found = re.fullmatch(r"([su]?)i(\d{1,3})", text)
-    if found:
-        return IntegerType(int(found[2]), found[1])
-    return index if text == "index" else None
-
-
-def parse_type(text: str) -> Type | None:
-    """`!loop.buffer<...>` as a BufferType; None for any other text."""
-    found = re.fullmatch(r"\s*!?(?:loop\.)?buffer\s*<(.*)>\s*", text, re.S)
-    words = [word.strip() for word in found[1].split(",")] if found else []
-    if len(words) < 2 or words[1] not in SPACES:
-        return None
-    constant = words[-1] == "const"
-    rest = words[2:-1] if constant else words[2:]
-    element = _element_type(words[0])
-    if element is None or len(rest) > 1 or not all(word.isdigit() for word in rest):
-        return None
-    return BufferType(element, words[1], int(rest[0]) if rest else None, constant)
-
-
-def _element_type(text: str) -> Type | None:
-    vector = re.fullmatch(r"vector\s*<\s*(\d+)\s*x\s*(\w+)\s*>", text)
-    if vector is None:
-        return scalar_type(text)
-    element = scalar_type(vector[2])
-    return None if element is None else VectorType((int(vector[1]),), element)
-
-
-loop = Dialect("loop", "Kernels as loops over buffers, printed as CUDA C and as C.", parse_type=parse_type)
-
-Buffer = Constraint("a buffer", lambda t: isinstance(t, BufferType))
-
-
-def is_scalar(type: Type) -> bool:
-    """Whether values of `type` are scalars of this level."""
-    return isinstance(type, (FloatType, IndexType)) or (isinstance(type, IntegerType) and not type.signedness)
-
-
-def is_vector(type: Type) -> bool:
-    """`vector<WxT>` with W a power of two from 2 up and T a scalar other than index."""
-    if not isinstance(type, VectorType) or len(type.shape) != 1 or any(type.scalable):
-        return False
-    width = type.shape[0]
-    return width >= 2 and width & (width - 1) == 0 and is_scalar(type.element) and type.element is not index
-
-
-Scalar = Constraint("a signless scalar", is_scalar)
-Vector = Constraint("a vector with a power of two of elements", is_vector)
-ScalarOrVector = Scalar | Vector
-
-
-def widened(element: Type, width: int) -> Type:
-    """`width` consecutive elements as one value: a scalar when it is 1."""
-    return element if width == 1 else VectorType((width,), element)
-
-
-def buffer_type(value: Value) -> BufferType:
-    """The type of a buffer; TypeError for another value."""
-    if not isinstance(value.type, BufferType):
-        raise TypeError(f"{value!r} is not a buffer")
-    return value.type
 
 
 # ---------------------------------------------------------------- kernels
@@ -308,11 +196,18 @@ class Kernel(Operation):
             if not is_scalar(argument.type):
                 raise self.error(f"argument {argument.index} must be a scalar, not '{argument.type}'")
         for argument in self.buffers:
+            _verify_element(self, f"argument {argument.index}", buffer_type(argument))
             if buffer_type(argument).space not in ("global", "param"):
                 raise self.error(f"argument {argument.index} must be a global buffer, not '{argument.type}'")
         symbols = self.scalars[: len(self.symbols)]
         if len(symbols) != len(self.symbols) or any(a.type is not index for a in symbols):
             raise self.error("needs an index argument, after its buffers, for each of its symbols")
+
+
+def _verify_element(op: Operation, name: str, type: BufferType) -> None:
+    reason = unsupported(type.scalar, (index,))
+    if reason is not None:
+        raise op.error(f"has {name} of type '{type}': {reason}")
 
 
 def _three(values: Sequence[Any], fill: Any) -> tuple[Any, ...]:
@@ -470,6 +365,22 @@ class Shuffle(Operation):
         _verify_converged(self, IN_WARP, False)
 
 
+@loop.op
+class Ballot(Operation):
+    """Bit i is the vote of lane i of this warp; 0 for a lane that has ended. All others take part."""
+
+    name = "loop.ballot"
+    vote = operand(Constraint("i1", lambda t: t is i1))
+    votes = result(Constraint("i32", lambda t: t is i32))
+    assembly = "$vote attr-dict"
+
+    def infer_types(self) -> list[Type]:
+        return [i32]
+
+    def verify_op(self) -> None:
+        _verify_converged(self, IN_WARP, False)
+
+
 # ---------------------------------------------------------------- memory
 
 
@@ -491,6 +402,7 @@ class Alloc(Operation):
 
     def verify_op(self) -> None:
         type = self.buffer.type
+        _verify_element(self, "the result", type)
         if type.space not in ("shared", "register") or not type.size:
             raise self.error(f"needs a shared or register buffer with a size, not '{type}'")
 
@@ -551,85 +463,32 @@ class Store(_Access):
             raise self.error("writes a buffer that is declared const")
 
 
-# ---------------------------------------------------------------- vectors
-
-
 @loop.op
-class Splat(Operation):
-    """A vector with `width` times the same scalar."""
+class Atomic(_Access):
+    """Combines element `index` with a value, as one step that no other thread sees the middle of, and gives what it
+    held before. Integers only: a sum of floats would depend on the order."""
 
-    name = "loop.splat"
-    traits = (Pure,)
-    scalar = operand(Scalar)
-    width = attribute(Int)
-    vector = result(Vector)
-    assembly = "$scalar attr-dict `:` type($scalar) `->` type($vector)"
+    name = "loop.atomic"
+    value = operand(Scalar)
+    buffer = operand(Buffer)
+    index = operand(Index)
+    kind = attribute(one_of(*ATOMICS))
+    old = result(Scalar)
+    assembly = "$value `,` $buffer `[` $index `]` attr-dict `:` type($value) `,` type($buffer)"
 
     def infer_types(self) -> list[Type]:
-        return [VectorType((self.width,), self.scalar.type)]
+        return [self.value.type]
 
     def verify_op(self) -> None:
-        if [self.vector.type] != self.infer_types():
-            raise self.error(f"has width = {self.width}, but gives '{self.vector.type}'")
+        self.check_access(self.buffer.type, self.value.type)
+        if self.value.type not in (i32, i64):
+            raise self.error(f"takes i32 or i64, not '{self.value.type}'")
+        if self.buffer.type.space not in ("global", "shared") or self.buffer.type.constant:
+            raise self.error(f"needs global or shared memory that the kernel may write, not '{self.buffer.type}'")
 
 
-def _verify_lane(op: Extract | Insert) -> None:
-    if not 0 <= op.lane < op.vector.type.shape[0]:
-        raise op.error(f"has lane = {op.lane}, outside of '{op.vector.type}'")
-
-
-@loop.op
-class Extract(Operation):
-    """Element `lane` of a vector."""
-
-    name = "loop.extract"
-    traits = (Pure,)
-    vector = operand(Vector)
-    lane = attribute(Int)
-    scalar = result(Scalar)
-    assembly = "$vector attr-dict `:` type($vector) `->` type($scalar)"
-
-    def infer_types(self) -> list[Type]:
-        return [self.vector.type.element]
-
-    def verify_op(self) -> None:
-        _verify_lane(self)
-
-
-@loop.op
-class Insert(Operation):
-    """The vector with element `lane` replaced by a scalar."""
-
-    name = "loop.insert"
-    traits = (Pure,)
-    scalar = operand(Scalar)
-    vector = operand(Vector)
-    lane = attribute(Int)
-    updated = result(Vector)
-    assembly = "$scalar `,` $vector attr-dict `:` type($scalar) `,` type($vector)"
-
-    def infer_types(self) -> list[Type]:
-        return [self.vector.type]
-
-    def verify_op(self) -> None:
-        _verify_lane(self)
-
-
-@loop.op
-class ReduceVector(Operation):
-    """All elements combined by the `arith` op named `kind`: element i with element i + W/2 until one is left,
-    in this order on every target."""
-
-    name = "loop.reduce_vector"
-    traits = (Pure,)
-    vector = operand(Vector)
-    kind = attribute(one_of(*COMBINERS))
-    scalar = result(Scalar)
-    assembly = "$vector attr-dict `:` type($vector) `->` type($scalar)"
-
-    def infer_types(self) -> list[Type]:
-        return [self.vector.type.element]
-
-    def verify_op(self) -> None:
-        if self.kind.endswith("f") != isinstance(self.scalar.type, FloatType):
-            raise self.error(f"cannot combine '{self.scalar.type}' by '{self.kind}'")
+__all__ = [
+    "ATOMICS", "COMBINERS", "IDS", "RESERVED", "SERIAL", "SHUFFLES", "STATIC_SHARED_LIMIT", "Alloc", "Atomic", "Ballot",
+    "Barrier", "BufferType", "Extract", "For", "Id", "If", "Insert", "Kernel", "Load", "ReduceVector", "Shuffle",
+    "Splat", "Store", "WarpBarrier", "buffer_type", "byte_width", "loop", "signless",
+]  # fmt: skip

@@ -27,8 +27,10 @@ from ..ir.definition import (
 )  # fmt: skip
 from . import expression as e
 from .expression import Tensor, where
+from .expression_scalar import wide
 from .nd_base import Elementwise, NumberTensor, OrderedTensor, SignedTensor, nd
 from .operator import Precision
+from .scalar import rounded
 
 # ---------------------------------------------------------------- one operand
 
@@ -124,8 +126,15 @@ class Softplus(Unary):
     __slots__ = ()
     name = "nd.softplus"
     precision = "low"
-    beta = attribute(Number, default=1.0)
-    threshold = attribute(Number, default=20.0)
+    beta = attribute(Number, default=1.0, doc="finite and not 0")
+    threshold = attribute(Number, default=20.0, doc="no NaN")
+
+    def infer_types(self) -> list[Type]:
+        type = wide(self.x.type.element)
+        beta, threshold = rounded(self.beta, type), rounded(self.threshold, type)
+        self.refuse_number("beta", math.isfinite(beta) and beta != 0, f"finite and not 0 in '{type}'")
+        self.refuse_number("threshold", not math.isnan(threshold), "a number, not NaN")
+        return super().infer_types()
 
     def define(self, x: Tensor) -> Tensor:
         scaled = x * self.beta

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
-from ..ir.attributes import FloatAttr, FloatType, TensorType, Type
+from ..ir.attributes import FloatAttr, FloatType, IntegerType, TensorType, Type, ui64
 from ..ir.core import Value
 from ..ir.definition import AnyTensor, Int, Ints, Number, TypeAttribute, attribute, operand, result
 from ..ir.dim_algebra import make, monomial_over
 from ..ir.dims import Dim, ceildiv, dim_max, dim_min, product
+from ..ir.floats import largest_float
 from . import expression as e
 from .expression import ONE, ZERO, Scalar, Tensor, dim_value
 from .nd_base import nd
 from .operator import DimList, Operator, Requirement, equal_requirement
+from .scalar import rounded
 
 # ---------------------------------------------------------------- creation
 
@@ -36,7 +39,23 @@ class Creation(Operator):
         return TensorType(tuple(self.dims_attribute("shape")), self.dtype or self.default_element())
 
     def infer_types(self) -> list[Type]:
-        return [self.type]
+        """The type, with the dims of `shape` where it is given: what is declared must agree with the attributes."""
+        shape, type = self.dims_attribute("shape"), self.type
+        if any(d.is_constant and d.value < 0 for d in shape):
+            raise self.error(f"has shape = {self.get('shape')}, but a dim is not negative")
+        if self.dtype not in (None, type.element):
+            self._disagree("dtype", type)
+        if self.shape is None:
+            return [type]
+        if len(shape) != type.rank:
+            self._disagree("shape", type)
+        return [TensorType(tuple(shape), type.element)]
+
+    def _disagree(self, name: str, type: TensorType) -> None:
+        raise self.error(
+            f"has {name} = {self.get(name)}, but {self.value_name(self.results[0])} is declared as '{type}'; "
+            f"leave {name} out, or make them agree"
+        )
 
 
 @nd.op
@@ -52,12 +71,39 @@ class Constant(Creation):
 
     def infer_types(self) -> list[Type]:
         element = self.type.element
-        if isinstance(self.get("value"), FloatAttr) and not isinstance(element, FloatType):
-            raise self.error(f"has the float {self.value}, but elements of '{element}'")
+        if isinstance(element, FloatType):
+            self._check_float(element)
+        elif isinstance(element, IntegerType):
+            self._check_integer(element)
         return super().infer_types()
 
+    def _check_float(self, element: FloatType) -> None:
+        """Only an infinity gives an infinity, and only NaN gives NaN."""
+        given, held = self.value, rounded(self.value, element)
+        if math.isinf(held) != (given in (math.inf, -math.inf)) or math.isnan(held) != (given != given):
+            endless = FloatAttr.of(math.inf, element)
+            fix = f"; infinity is {endless}" if math.isinf(endless.value) else ""
+            raise self.error(
+                f"has value = {self.get('value')}, which '{element}' does not hold: its largest is "
+                f"{largest_float(element.name):.8g}{fix}"
+            )
+
+    def _check_integer(self, element: IntegerType) -> None:
+        """A literal of the type: signless ones take the signed and the unsigned reading."""
+        if isinstance(self.get("value"), FloatAttr):
+            raise self.error(f"has the float {self.value}, but elements of '{element}'")
+        low, high = element.range()
+        if not low <= self.value <= high:
+            large = element is ui64 and self.get("value").type is not ui64
+            fix = "; a literal from 2**63 up needs its type, 'value = ... : ui64'" if large else ""
+            raise self.error(
+                f"has value = {self.get('value')}, which '{element}' does not hold: it goes from {low} to {high}{fix}"
+            )
+
     def define(self) -> Tensor:
-        return e.broadcast_to(e.constant(self.value, self.type.element), self.type.dims)
+        element = self.type.element
+        value = rounded(self.value, element) if isinstance(element, FloatType) else self.value
+        return e.broadcast_to(e.constant(value, element), self.type.dims)
 
 
 @nd.op
@@ -156,6 +202,7 @@ class Reshape(Movement):
 
     __slots__ = ()
     name = "nd.reshape"
+    discardable = ()  # a view: no variant implements it
     shape = attribute(DimList)
 
     def result_shape(self) -> Sequence[Dim]:

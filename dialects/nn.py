@@ -5,6 +5,7 @@ by its own statistics, so that their results stay in the range of f16."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from ..ir.attributes import FloatType, IntegerType, TensorType, Type, i1, i32
@@ -26,6 +27,7 @@ from .expression import Scalar, Tensor
 from .expression_scalar import wide
 from .nd_base import NumberTensor
 from .operator import Operator, Requirement, broadcast_requirements, equal_requirement
+from .scalar import rounded
 
 nn = Dialect("nn", "Operators of neural networks.")
 operator = nn.op
@@ -57,6 +59,7 @@ class Norm(Operator):
 
     __slots__ = ()
     precision = "low_accumulate"
+    eps: float
 
     @property
     def normalized(self) -> list[int]:
@@ -64,6 +67,8 @@ class Norm(Operator):
         raise NotImplementedError
 
     def infer_types(self) -> list[Type]:
+        eps = rounded(self.eps, wide(self.operands[0].type.element))  # type: ignore[attr-defined]
+        self.refuse_number("eps", 0 <= eps < math.inf, "finite and not negative")
         self.same_element(self.operands)
         for value in self.operands[1:]:
             if value.type.rank != len(self.normalized):  # type: ignore[attr-defined]

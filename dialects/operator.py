@@ -22,13 +22,16 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import attrs
 
-from ..ir.attributes import Attribute, DimsAttr, FactsAttr, IntegerAttr, TensorType, Type, from_attribute
-from ..ir.core import Operation, Value
+from ..ir.attributes import Attribute, DimsAttr, FactsAttr, IntegerAttr, StringAttr, TensorType, Type, from_attribute
+from ..ir.core import Operation, OpResult, Value
 from ..ir.definition import Constraint, Dims, Ints
+from ..ir.diagnostics import IRError
 from ..ir.dims import Dim, DimError, as_dim, product
-from ..ir.facts import Facts, Truth
+from ..ir.facts import Facts, Truth, conflict
 from ..ir.registry import Pure
 from .expression import Tensor, Trace, broadcast_dims, store
+from .scalar import unsupported
+from .signature import facts_error
 
 Precision = Literal["low", "low_accumulate", "keep", "follow"]
 ONE = as_dim(1)
@@ -52,6 +55,10 @@ class Requirement:
         if len(relations) == 1:
             return Requirement(relations[0], message)
         return Requirement(product([r.difference for r in relations]).eq(0), message, tuple(relations))
+
+    def holds_always(self) -> bool:
+        """Whether it is about numbers only, and true."""
+        return not self.relation.symbols and self.relation.evaluate({})  # type: ignore[no-any-return]
 
     def prove(self, facts: Facts) -> Truth:
         answers = [facts.prove(r) for r in self.alternatives or (self.relation,)]
@@ -80,6 +87,7 @@ class Operator(Operation):
 
     __slots__ = ()
     traits = (Pure,)
+    discardable: ClassVar[tuple[str, ...] | None] = ("variant",)  # the name of the variant that must implement it
     precision: ClassVar[Precision] = "follow"
 
     def infer_types(self) -> list[Type]:
@@ -92,10 +100,14 @@ class Operator(Operation):
         raise NotImplementedError(self.op_name)
 
     def requirements(self) -> list[Requirement]:
-        """All relations between dims that this operation needs: its shape rule's, and those that make the
-        declared result types the inferred ones. Constant ones hold already and are left out."""
+        """All relations between dims that this operation needs: its shape rule's, those that make the declared
+        result types the inferred ones, and those that its definition takes for granted (derived.py). Constant ones
+        that hold are left out."""
+        from .derived import derived_requirements
+
         own = [*self.shape_requirements(), *self._result_requirements()]
-        return [r for r in own if r.relation.symbols or not r.relation.evaluate({})]
+        silent = type(self).shape_requirements is Operator.shape_requirements
+        return [r for r in [*own, *derived_requirements(self, own, bounds=silent)] if not r.holds_always()]
 
     def _result_requirements(self) -> Iterable[Requirement]:
         for n, (declared, inferred) in enumerate(zip(self.results, self.infer_types())):
@@ -105,7 +117,10 @@ class Operator(Operation):
                     yield Requirement(d.eq(i), f"axis {axis} of {name} is declared as {d}, but is {i}")
 
     def verify_op(self) -> None:
+        self.check_elements()
         self.check_ranked()
+        if not isinstance(self.get("variant", StringAttr("")), StringAttr):
+            raise self.error(f"has variant = {self.get('variant')}, but a variant is named by a string")
         inferred = self.infer_types()
         if len(inferred) != len(self.results):
             raise self.error(f"gives {len(inferred)} results, not {len(self.results)}")
@@ -120,6 +135,14 @@ class Operator(Operation):
         same = isinstance(declared, TensorType) and isinstance(inferred, TensorType)
         if not same or declared.element is not inferred.element or declared.rank != inferred.rank:  # type: ignore
             raise self.error(f"gives '{inferred}' for {name}, which is declared as '{declared}'")
+
+    def check_elements(self) -> None:
+        """Operands and results have elements that a kernel can hold."""
+        for value in (*self.operands, *self.results):
+            reason = unsupported(value.type) if isinstance(value.type, TensorType) else None
+            if reason is not None:
+                position = self.results.index(value) if isinstance(value, OpResult) and value.op is self else 0
+                raise self.error(f"cannot work on {self.value_name(value, position)} of type '{value.type}': {reason}")
 
     def check_ranked(self) -> None:
         for n, value in enumerate(self.operands):
@@ -172,6 +195,11 @@ class Operator(Operation):
                 if requirement.prove(Facts()) is Truth.NO:
                     raise self.error(requirement.message) from None
             raise
+
+    def refuse_number(self, name: str, legal: bool, wanted: str) -> None:
+        """An error where the number that is attribute `name` is not `legal`."""
+        if not legal:
+            raise self.error(f"has {name} = {self.get(name)}, but it must be {wanted}")
 
     def dims_attribute(self, name: str) -> list[Dim]:
         """An attribute that lists dims, as dims."""
@@ -242,7 +270,8 @@ def facts_from(attribute: FactsAttr | None) -> Facts:
 
 
 def facts_of(op: Operation) -> Facts:
-    """The facts of the function that `op`, or where it is not inserted its operands, stand in."""
+    """The facts of the function that `op`, or where it is not inserted its operands, stand in. IRError where they
+    exclude each other."""
     scope: Operation | None = op.parent_op
     if scope is None and op.operands:
         owner = op.operands[0].owner
@@ -250,21 +279,62 @@ def facts_of(op: Operation) -> Facts:
     while scope is not None:
         found = scope.get("stepwell.facts")
         if isinstance(found, FactsAttr):
-            return facts_from(found)
+            try:
+                return facts_from(found)
+            except DimError:
+                raise facts_error(scope, conflict(found.relations) or found.relations) from None
         scope = scope.parent_op
     return facts_from(None)
 
 
-def trace(op: Operator, operands: Sequence[Value], builder: Builder, facts: Facts | None = None) -> list[Value]:
+def trace(
+    op: Operator, operands: Sequence[Value], builder: Builder, facts: Facts | None = None, met: Any = None
+) -> list[Value]:
     """Write the definition of `op` on `operands` (of the types of its own) as compute operations at the
-    insertion point of `builder`. The values returned have the declared result types."""
-    with Trace(builder.insert, facts or facts_of(op), op.location):
-        made = op.define(*_handles(op, operands))
-        results = made if isinstance(made, tuple) else (made,)
-        values = [store(t, r.type) for t, r in zip(results, op.results, strict=True)]  # type: ignore[arg-type]
+    insertion point of `builder`. The values returned have the declared result types. `met` is told where axes of two
+    sizes meet (derived.py)."""
+    with Trace(builder.insert, facts or facts_of(op), op.location, met):
+        try:
+            results = _defined(op, operands)
+            for n, (t, r) in enumerate(zip(results, op.results)) if met is not None else ():
+                for axis, (d, e) in enumerate(zip(t.shape, r.type.shape)):  # type: ignore[attr-defined]
+                    met.result(d, e, axis, op.value_name(r, n))
+            values = [store(t, r.type) for t, r in zip(results, op.results)]  # type: ignore[arg-type]
+        except IRError:
+            raise
+        except DimError as error:
+            if met is not None and met.needs:
+                raise
+            raise op.error(f"cannot be defined for these sizes: {error.message}") from error
+        except Exception as error:
+            raise op.error(f"cannot be defined: {_raised(op, error)}") from error
     for value, old in zip(values, op.results):
         value.hint = value.hint or old.hint
     return values
+
+
+def _defined(op: Operator, operands: Sequence[Value]) -> tuple[Tensor, ...]:
+    """What `define` returns, which must fit the results."""
+    made = op.define(*_handles(op, operands))
+    results = made if isinstance(made, tuple) else (made,)
+    if len(results) != len(op.results):
+        raise op.error(f"is defined by {len(results)} tensors, but has {len(op.results)} results")
+    for n, (t, r) in enumerate(zip(results, op.results)):
+        name = op.value_name(r, n)
+        if not isinstance(t, Tensor):
+            raise op.error(f"is defined by a {type(t).__name__}, but {name} must be a traced tensor")
+        if t.rank != r.type.rank:  # type: ignore[attr-defined]
+            raise op.error(f"is defined by a tensor of rank {t.rank}, but its shape rule gives '{r.type}' for {name}")
+    return results
+
+
+def _raised(op: Operator, error: Exception) -> str:
+    """`define of Swish raised TypeError: ... (swish.py:20)`."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.name == "define"] or list(frames)
+    return f"define of {type(op).__name__} raised {type(error).__name__}: {error} ({own[-1].filename}:{own[-1].lineno})"
 
 
 def _handles(op: Operator, operands: Sequence[Value]) -> list[Any]:

@@ -25,9 +25,10 @@ from ..ir.dims import Dim, Relation
 from ..ir.registry import Dialect, IsolatedFromAbove, Terminator
 from .func import FuncOp
 from .loop import Kernel, buffer_type
+from .scalar import unsupported
 from .symbols import lookup_symbol
 
-rt = Dialect("rt", doc=__doc__ or "")
+rt = Dialect("rt", doc=__doc__ or "", closed=True)
 
 
 @rt.op
@@ -164,6 +165,11 @@ class Empty(Operation):
     name = "rt.empty"
     buffer = result(AnyTensor)
     assembly = "attr-dict `:` type($buffer)"
+
+    def verify_op(self) -> None:
+        reason = unsupported(self.buffer.type)
+        if reason is not None:
+            raise self.error(f"cannot make '{self.buffer.type}': {reason}")
 
 
 @rt.op

@@ -4,6 +4,7 @@ The functions themselves are in scalar_numpy.py."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..ir.attributes import (
@@ -34,6 +35,7 @@ from ..ir.attributes import (
     ui64,
 )  # fmt: skip
 from ..ir.definition import element_of
+from ..ir.floats import decode_float, encode_float
 from .scalar_numpy import Array, integer_to_float, np, resize, round_to, sitofp, uitofp
 
 if TYPE_CHECKING:
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from ..ir.core import Operation
 
 __all__ = [
-    "array_of", "constant", "convert", "dtype_of", "evaluate", "has_dtype", "same_integer", "sitofp",
-    "splat_of", "try_constant", "type_of", "uitofp",
+    "array_of", "constant", "convert", "dtype_of", "evaluate", "has_dtype", "rounded", "same_integer", "sitofp",
+    "splat_of", "try_constant", "type_of", "uitofp", "unsupported",
 ]  # fmt: skip
 
 # ---------------------------------------------------------------- types
@@ -71,6 +73,16 @@ def has_dtype(type: Type) -> bool:
     """Whether NumPy can hold elements of `type` (a scalar type, or the element type of a shaped one)."""
     element = element_of(type)
     return element in _NAMES or element in _EXTENSIONS
+
+
+def unsupported(type: Type, also: tuple[Type, ...] = ()) -> str | None:
+    """Why no array or kernel has elements of `type`, and which it may have; None where it may. `index` has no fixed
+    size and is an element only where `also` says so."""
+    element = element_of(type)
+    if element in also or (has_dtype(element) and element is not index):
+        return None
+    names = ", ".join(str(t) for t in (*_NAMES, *_EXTENSIONS) if t is not index)
+    return f"'{element}' is not supported; use one of {names}"
 
 
 def dtype_of(type: Type) -> numpy.dtype[Any]:
@@ -143,6 +155,17 @@ def _words(array: Array) -> Array:
     return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind not in "iu" else array
 
 
+def rounded(value: float | int, type: Type) -> float:
+    """`value` as `type` holds it: where it overflows infinite, or NaN in a format without infinities. A type that is
+    no float's rounds as f64."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    name = type.name if isinstance(type, FloatType) else "f64"
+    return decode_float(encode_float(number, name), name)
+
+
 def array_of(attribute: Attribute) -> Array | None:
     """The array of a constant: 0-d for a scalar or a splat; None where NumPy has no dtype for it."""
     if isinstance(attribute, DenseAttr):
@@ -207,5 +230,6 @@ def convert(a: Array, type: Type) -> Array:
     if a.dtype == dtype:
         return a
     if isinstance(type, FloatType):
-        return integer_to_float(a, dtype) if a.dtype.kind in "iub" else round_to(a, dtype)
+        with np.errstate(all="ignore"):
+            return integer_to_float(a, dtype) if a.dtype.kind in "iub" else round_to(a, dtype)
     return resize(a, dtype) if isinstance(type, (IntegerType, IndexType)) else a.astype(dtype)

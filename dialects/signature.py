@@ -6,17 +6,23 @@ A symbol is solved from an argument axis in which it is the one unknown, linearl
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
 
-from ..ir.attributes import Location, TensorType, Type
-from ..ir.diagnostics import Diagnostic, IRError
+from ..ir.attributes import Location, StringAttr, TensorType, Type, index
+from ..ir.core import Operation
+from ..ir.diagnostics import Diagnostic, IRError, find_source
 from ..ir.dims import Dim, DimError, Relation, compile_dims, linear_in, solve
-from .func import FuncOp
+from ..ir.facts import conflict
+from .func import FACTS, FuncOp
+from .scalar import unsupported
 
 _HOLDS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt}
+# Where a function's facts are written: after `where`, or in the generic form's attribute. Comments are stepped over.
+_WHERE = re.compile(r"//[^\n]*|(?<![\w$.@%#\"])(?P<at>where|stepwell\.facts)\b")
 
 
 @attrs.frozen
@@ -56,8 +62,10 @@ class Signature:
 
     @staticmethod
     def of(function: FuncOp) -> Signature:
-        """The signature of a function; IRError for a symbol that no argument can bind."""
+        """The signature of a function; IRError for a symbol that no argument can bind, and for a type that no array
+        or number has."""
         parameters = tuple(_parameters(function))
+        check_types(function)
         axes = tuple(_axes(function, parameters))
         symbols = function.symbols
         plan = tuple(_plan(function, parameters, axes))
@@ -81,7 +89,7 @@ class Signature:
         try:
             fits = self._sizes(values) == given and all(self._facts_hold(values))
         except DimError as error:
-            raise IRError(f"@{self.name}: {error.message}", self.location) from None
+            raise self._no_size(values, error) from None
         if not fits:
             raise IRError(list(self._failures(given, values)))
         return values
@@ -126,6 +134,24 @@ class Signature:
     def _location(self, n: int) -> Location:
         return self.parameters[self.axes[n].parameter].location
 
+    def _no_size(self, values: tuple[int, ...], error: DimError) -> IRError:
+        """The error of a call for whose sizes a dim of the arguments, or a side of a fact, has no value."""
+        env = dict(zip(self.symbols, values))
+        sizes = ", ".join(f"{s} = {v}" for s, v in env.items())
+        for n, axis in enumerate(self.axes):
+            try:
+                axis.dim.evaluate(env)
+            except DimError:
+                message = f"@{self.name}: {self.place(n)}, '{axis.dim}', has no size for {sizes}: {error.message}"
+                return IRError(message, self._location(n))
+        for fact in self.facts:
+            try:
+                fact.evaluate(env)
+            except DimError:
+                message = f"@{self.name}: needs {fact}, which has no value for {sizes}: {error.message}"
+                return IRError(message, self.location)
+        return IRError(f"@{self.name}: {error.message}", self.location)
+
     def _failures(self, given: tuple[int, ...], values: tuple[int, ...]) -> Iterator[Diagnostic]:
         source = dict(self.plan)
         for n, (wanted, size) in enumerate(zip(self._sizes(values), given)):
@@ -156,6 +182,48 @@ def _parameters(function: FuncOp) -> Iterator[Parameter]:
         location = function.arguments[n].location if n < len(hints) else function.location
         known = location if getattr(location, "line", None) or getattr(location, "inner", None) else function.location
         yield Parameter(str(name), type, known, function.argument_dim(n))
+
+
+def check_types(function: FuncOp) -> None:
+    """Raise an IRError where an argument or a result has a type that no array or number has."""
+    for parameter in _parameters(function):
+        _check_type(function, f"%{parameter.name}", parameter.type, parameter.location)
+    for n, type in enumerate(function.type.results):
+        _check_type(function, f"result {n}", type, function.location)
+
+
+def _check_type(function: FuncOp, name: str, type: Type, location: Location) -> None:
+    reason = unsupported(type, () if isinstance(type, TensorType) else (index,))
+    if reason is not None:
+        raise IRError(f"{name} of @{function.sym_name} is '{type}': {reason}", location)
+
+
+def check_facts(function: FuncOp) -> None:
+    """Raise an IRError, placed at the where clause, where the facts of a function exclude each other."""
+    try:
+        found = conflict(function.relations)
+    except DimError:
+        found = function.relations
+    if found:
+        raise facts_error(function, found)
+
+
+def facts_error(scope: Operation, relations: Sequence[Relation]) -> IRError:
+    """The error of facts that no sizes satisfy, placed where they are written."""
+    name = scope.get("sym_name")
+    of = f" of @{name.value}" if isinstance(name, StringAttr) else ""
+    shown = " and ".join(f"'{r}'" for r in relations)
+    if len(relations) == 1:
+        message = f"the fact {shown}{of} holds for no sizes (they are integers from 0 up); change it or take it out"
+    else:
+        message = f"the facts{of} contradict each other: no sizes satisfy {shown}; change one or take it out"
+    return IRError(message, where_of(scope))
+
+
+def where_of(scope: Operation) -> Location:
+    """Where the facts of a function are written; its own place where that is not known."""
+    found = find_source(scope.location, _WHERE) if scope.get(FACTS) is not None else None
+    return found or scope.location
 
 
 def _axes(function: FuncOp, parameters: Sequence[Parameter]) -> Iterator[Axis]:

@@ -106,6 +106,8 @@ class Operation:
     )  # fmt: skip
     name: ClassVar[str]
     definition: ClassVar[OpDefinition]
+    # Discardable attributes without a dialect prefix that it takes; None takes any, as MLIR's dialects do.
+    discardable: ClassVar[tuple[str, ...] | None] = None
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
@@ -19,11 +20,28 @@ def remember_source(file: str, text: str) -> None:
 
 
 def keep_source(file: str, text: str) -> None:
-    """As `remember_source`, for diagnostics that come later. Texts that share a name which is no file's (`<string>`)
+    """As `remember_source`, for diagnostics that come later. Texts that share a name which is no file's (`<text>`)
     are told apart by none of their locations: then no line is shown, rather than one of the wrong text."""
     if file.startswith("<") and _SOURCES.get(file, text) != text:
         text = ""
     remember_source(file, text)
+
+
+def find_source(location: Location, pattern: re.Pattern[str]) -> Location | None:
+    """Where the group `at` of `pattern` is first found from `location` on, in the kept text; None where it is not, or
+    no text is kept."""
+    text = _SOURCES.get(location.file) if isinstance(location, FileLoc) else None
+    if text is None or not isinstance(location, FileLoc):
+        return None
+    starts = [0, *(i + 1 for i, char in enumerate(text) if char == "\n")]
+    if not 0 < location.line <= len(starts):
+        return None
+    found = pattern.finditer(text, starts[location.line - 1] + location.column - 1)
+    at = next((m.start("at") for m in found if m["at"] is not None), None)
+    if at is None:
+        return None
+    line = bisect_right(starts, at)
+    return FileLoc(location.file, line, at - starts[line - 1] + 1)
 
 
 class Source:
@@ -67,7 +85,7 @@ class Diagnostic:
         head = f"{place.file}:{place.line}:{place.column}: " if place else ""
         lines = [f"{head}{self.severity}: {self.message}"]
         source = _SOURCES.get(place.file) if place else None
-        if place and source is not None:
+        if place and source:
             rows = source.split("\n")
             if 0 < place.line <= len(rows):
                 row = rows[place.line - 1].rstrip("\r")
@@ -89,6 +107,8 @@ class Diagnostic:
 
 class IRError(Exception):
     """An error in the input, to be shown to the user: one diagnostic or several."""
+
+    status = 1  # that the driver exits with
 
     def __init__(
         self, message: str | list[Diagnostic], location: Location = unknown, notes: Sequence[str | Diagnostic] = ()

@@ -7,7 +7,7 @@ dim_prover.py hold the two halves. The rewritten forms stay in here.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import inf
 
 from .dim_algebra import Dim, DimLike, Symbol, as_dim
@@ -16,7 +16,7 @@ from .dim_prover import Contradiction
 from .dim_relation import DimError, Relation
 from .dim_rules import modulo
 
-__all__ = ["Contradiction", "Facts", "Truth"]
+__all__ = ["Contradiction", "Facts", "Truth", "conflict"]
 
 MAX_SPLITS, REWRITE_BUDGET, SEARCH_BUDGET, MAX_SCAN = 2, 80, 250, 100_000
 
@@ -98,6 +98,14 @@ class Facts:
     def smallest(self, symbol: str, at_least: int = 7) -> int:
         """The smallest value from `at_least` up that the facts on this symbol alone allow, else the largest
         below."""
+        for value in self.sizes(symbol, at_least):
+            return value
+        alone = ", ".join(str(r) for r in self.relations if r.symbols == {symbol})
+        raise DimError(f"no size of '{symbol}' satisfies {alone or 'the facts'}")
+
+    def sizes(self, symbol: str, at_least: int = 7) -> Iterator[int]:
+        """The values that the facts on this symbol alone allow, from `at_least` up and then down from there. Where
+        there is no greatest, the search ends after MAX_SCAN steps."""
         alone = [r for r in self.relations if r.symbols == {symbol}]
         image = self.rewrite(Dim.symbol(symbol))
         low, high = self._knowledge.interval(image)
@@ -109,9 +117,35 @@ class Facts:
         below -= (below - offset) % step
         for values in (range(first, last + 1, step), range(below, max(int(low), 0) - 1, -step)):
             for value in values:
-                if all(r.evaluate({symbol: value}) for r in alone):
-                    return value
-        raise DimError(f"no size of '{symbol}' satisfies " + ", ".join(map(str, alone)))
+                if all(_holds(r, {symbol: value}) for r in alone):
+                    yield value
+
+
+def conflict(relations: Iterable[Relation]) -> tuple[Relation, ...]:
+    """Relations, as few as possible, that are seen to exclude each other (also because a side of one then has no
+    value); none where all may hold together."""
+    left = tuple(dict.fromkeys(relations))
+    if not _excluded(left):
+        return ()
+    for r in left:
+        if _excluded(rest := tuple(other for other in left if other is not r)):
+            left = rest
+    return left
+
+
+def _excluded(relations: Iterable[Relation]) -> bool:
+    try:
+        return not Facts(relations).is_consistent
+    except DimError:
+        return True
+
+
+def _holds(relation: Relation, values: dict[str, int]) -> bool:
+    """False too where a side has no value."""
+    try:
+        return relation.evaluate(values)
+    except DimError:
+        return False
 
 
 def _progression(image: Dim) -> tuple[int, int]:

@@ -70,6 +70,13 @@ def encode_float(value: float, name: str) -> int:
     return sign | (magnitude if magnitude < limit else limit)
 
 
+def largest_float(name: str) -> float:
+    """The largest finite value of format `name`."""
+    fmt = FLOAT_FORMATS[name]
+    top = ((1 << fmt.exponent) - 1) << fmt.mantissa
+    return decode_float(top + (1 << fmt.mantissa) - 2 if fmt.finite else top - 1, name)
+
+
 def _round_even(value: Fraction) -> int:
     return round(value)  # Fraction rounds half to even
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .attributes import FileLoc
 from .diagnostics import IRError, Source
 
 Match = re.Match[str]
@@ -114,8 +115,21 @@ class BadTok(Tok):
         self.error = error
 
 
+def decode_source(data: bytes, file: str) -> str:
+    """The text of a file. Bytes that are not UTF-8 are kept as surrogates (PEP 383); IRError for UTF-16 and for what
+    is no text."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise IRError("the file is UTF-16, but IR is read as UTF-8; save it as UTF-8", FileLoc(file, 1, 1))
+    if (at := data.find(b"\0")) >= 0:
+        place = FileLoc(file, data.count(b"\n", 0, at) + 1, at - data.rfind(b"\n", 0, at))
+        raise IRError("a byte 0: the file is no text in UTF-8 (a binary file, or UTF-16?)", place)
+    return data.decode("utf-8", "surrogateescape")
+
+
 def blank_comments(text: str) -> str:
-    """`text` with its comments replaced by blanks."""
+    """`text` with its comments, and a byte order mark before it, replaced by blanks."""
+    if text.startswith("\ufeff"):
+        text = " " + text[1:]
     if "//" not in text:
         return text
     return _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else " " * len(m[0]), text)

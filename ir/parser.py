@@ -21,7 +21,7 @@ from .definition import without_defaults
 from .diagnostics import Diagnostic, IRError, Source, keep_source, remember_source
 from .dims import parse_dim
 from .item_parser import ItemParser, Region_
-from .lexer import SHORT_NAMES, Tok, blank_comments
+from .lexer import SHORT_NAMES, Tok, blank_comments, decode_source
 from .literals import InnerError
 from .module import ModuleOp, empty_module
 from .registry import DIALECTS, OPERATIONS, IsolatedFromAbove
@@ -38,7 +38,7 @@ Work = Generator[Any, None, None]
 
 
 def parse_module(
-    text: str, file: str = "<string>", allow_unregistered: bool = False, recover: bool = True
+    text: str, file: str = "<text>", allow_unregistered: bool = False, recover: bool = True
 ) -> Operation:
     """The module of a text. Several operations, or one that is not a module, are wrapped in one. Raises
     IRError: with all errors that were found, or with `recover=False` the first."""
@@ -59,7 +59,7 @@ def _check_encoding(source: Source) -> None:
 
 def parse_file(path: str | Path, allow_unregistered: bool = False, recover: bool = True) -> Operation:
     """As `parse_module`, of a file."""
-    text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+    text = decode_source(Path(path).read_bytes(), str(path))
     return parse_module(text, str(path), allow_unregistered, recover)
 
 
@@ -77,7 +77,7 @@ def _parse(start: str, text: str) -> Any:
     try:
         return Scope().read(start, blank_comments(text))
     except InnerError as error:
-        raise Source("<string>", text).error(error.offset, error.message) from None
+        raise Source("<text>", text).error(error.offset, error.message) from None
 
 
 @contextmanager

@@ -6,6 +6,8 @@ numbered, entry block arguments are %arg0, %arg1, ...; names are free again wher
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +35,13 @@ def print_module(module: Operation, generic: bool = False, locations: bool = Fal
     return print_operation(module, generic, locations) + "\n"
 
 
+@functools.cache
+def value_name(hint: str) -> str:
+    """`%` and the hint, with what a name cannot hold replaced."""
+    text = re.sub(r"[^A-Za-z0-9_$.\-]", "_", hint)
+    return f"%{text}" if text and not text[0].isdigit() else f"%_{text}"
+
+
 class _Texts(dict[Any, str]):
     """Texts of attributes and types, by identity."""
 
@@ -53,7 +62,7 @@ class _Names(dict[Any, str]):
         self.unique = unique
 
     def __missing__(self, value: Value) -> str:
-        name = self[value] = self.unique(f"%{value.hint or 'outer'}")
+        name = self[value] = self.unique(value_name(value.hint or "outer"))
         return name
 
 
@@ -129,7 +138,7 @@ class Printer:
             suggest = getattr(op, "asm_result_name", None)
             hint = suggest() if suggest is not None else None
         if hint is not None or index == 0:
-            name = self._numbered() if hint is None else self._unique("%" + hint)
+            name = self._numbered() if hint is None else self._unique(value_name(hint))
             pack = index + 1 < len(op.results) and op.results[index + 1].hint is None
             names[result] = name + "#0" if pack else name
         else:
@@ -146,7 +155,7 @@ class Printer:
             while op is not None:
                 results = op.results
                 if len(results) == 1 and results[0].hint is not None:
-                    name = "%" + results[0].hint
+                    name = value_name(results[0].hint)
                     if name in used:
                         name = self._unique(name)
                     else:
@@ -178,7 +187,7 @@ class Printer:
 
     def _argument_name(self, argument: BlockArgument, entry: bool) -> str:
         if argument.hint is not None:
-            return self._unique("%" + argument.hint)
+            return self._unique(value_name(argument.hint))
         if not entry:
             return self._numbered()
         self._next_argument += 1

@@ -23,6 +23,7 @@ class Dialect:
     name: str
     doc: str = ""
     open: bool = False  # unknown operations of the dialect are kept as they are
+    closed: bool = False  # its operations take no discardable attribute without a prefix: a misspelt one is an error
     operations: dict[str, type[Operation]] = attrs.field(factory=dict)
     # parse(text) -> Attribute of `#name.…` and `!name.…` texts; None leaves them opaque
     parse_attribute: Callable[[str], Any] | None = None
@@ -38,6 +39,8 @@ class Dialect:
         if cls.__doc__ is None or "definition" in vars(cls):
             raise ValueError(f"operation '{cls.name}' needs a docstring and may be registered once")
         define(cls)
+        if self.closed and cls.discardable is None:
+            cls.discardable = ()
         self.operations[cls.name] = OPERATIONS[cls.name] = cls
         return cls
 

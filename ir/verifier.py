@@ -8,7 +8,7 @@ is checked once. Nothing recurses on nesting.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from .attributes import StringAttr
@@ -16,6 +16,7 @@ from .core import Block, BlockArgument, Operation, OpResult, Region, Unregistere
 from .definition import SEGMENTS, OpDefinition, _Field
 from .diagnostics import Diagnostic, IRError
 from .dominance import dominator_tree
+from .pass_options import near
 from .registry import Graph, IsolatedFromAbove, NoTerminator, SymbolTable, Terminator
 
 Work = Generator[Any, None, None]
@@ -50,6 +51,7 @@ class _Class:
         self.properties: dict[
             int, Mapping[str, Any]
         ] = {}  # likewise; held, so that an id stays that of one object
+        self.closed = cls.discardable is not None
         self.memoised = not any(name in definition.attributes for name in SEGMENTS)
         traits = [t for t in definition.traits if t.verify is not None]
         self.type_checks: list[Any] = [t.verify for t in traits if t.types_only]
@@ -111,7 +113,11 @@ class _Verifier:
                         check(op)
                     if known.memoised:
                         known.signatures.add(key)
+                if known.closed and op.attributes:
+                    check_names(op, op.attributes)
                 if id(op.properties) not in known.properties:
+                    if known.closed:
+                        check_names(op, op.properties)
                     check_attributes(op, known.definition)
                     known.properties[id(op.properties)] = op.properties
                 if known.counted or op.regions or op.successors:
@@ -310,6 +316,15 @@ def check_attributes(op: Operation, definition: OpDefinition, required: bool = T
                 raise op.error(f"requires attribute '{name}'")
         elif not field.constraint.holds(value):
             raise op.error(f"attribute '{name}' failed to satisfy constraint: {field.constraint.description}")
+
+
+def check_names(op: Operation, names: Iterable[str]) -> None:
+    """No attribute is there that means nothing to an operation of ours, unless its name has a prefix."""
+    known = [*op.definition.attributes, *(op.discardable or ())]
+    for name in names:
+        if name not in known and "." not in name:
+            meant = near(name, known) or f"; it takes {', '.join(known) or 'none'}"
+            raise op.error(f"has no attribute '{name}'{meant} (one of your own needs a prefix: 'my.{name}')")
 
 
 def check_counts(op: Operation, definition: OpDefinition) -> None:

@@ -6,7 +6,8 @@ A schedule says which tensors live in buffers (or are computed in some other way
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import attrs
@@ -16,6 +17,8 @@ from ..ir.attributes import Attribute, FloatAttr, FloatType, IntegerAttr, Type, 
 from ..ir.builder import Builder
 from ..ir.core import Block, Operation, Value
 from ..ir.dims import Dim, as_dim, product
+
+CHUNK = 256  # additions that follow each other before a sum goes one level out; see Emitter.chunked
 
 
 class NotVectorisable(Exception):
@@ -296,8 +299,7 @@ class Emitter:
             if any(t is not index for t in types):
                 raise NotVectorisable
         elif any(isinstance(v.type, VectorType) for v in operands):
-            assert self.lanes is not None
-            width = self.lanes.width
+            width = next(v.type.shape[0] for v in operands if isinstance(v.type, VectorType))
             operands = [v if isinstance(v.type, VectorType) else self.splat(v, width) for v in operands]
             types = [VectorType((width,), t) for t in types]
         made = type(op)(operands, types, op.properties, op.attributes, location=op.location)
@@ -320,30 +322,65 @@ class Emitter:
         if self.lanes is not None:
             raise NotVectorisable
         accumulators = self.accumulators(op)
-        with_indices = list(point.indices)
-        self._reduce_axes(op, accumulators, with_indices, list(op.extents))
+        self._reduce_axes(op, accumulators, list(point.indices), list(op.extents))
         return [self.load(a, 0) for a in accumulators]
 
-    def accumulators(self, op: compute.Reduce, width: int = 1) -> list[Value]:
+    def identities(self, op: compute.Reduce, width: int = 1) -> list[Value]:
+        """The identities of the combiner, one a value; `width` > 1: vectors of them."""
+        scalars = [self.constant(init) for init in op.get("inits").elements]
+        return scalars if width == 1 else [self.splat(s, width) for s in scalars]
+
+    def accumulators(self, op: compute.Reduce, width: int = 1, hint: str | None = None) -> list[Value]:
         """Registers that hold the identities of `op`, one a value."""
         made = []
-        for init, result in zip(op.get("inits").elements, op.results, strict=True):
-            scalar = self.constant(init)
-            value = scalar if width == 1 else self.splat(scalar, width)
-            register = self.register(value.type, 1, result.hint or combiner_name(op))
+        for value, result in zip(self.identities(op, width), op.results, strict=True):
+            register = self.register(value.type, 1, hint or result.hint or combiner_name(op))
             self.store(value, register, 0)
             made.append(register)
         return made
 
-    def _reduce_axes(
-        self, op: compute.Reduce, accumulators: list[Value], indices: list[Value], extents: list[Dim]
-    ) -> None:
+    @contextmanager
+    def partials(self, op: compute.Reduce, into: list[Value]) -> Iterator[list[Value]]:
+        """Registers of their own for what is reduced inside `with`; at its end they are combined into `into`."""
+        made = self.accumulators(op, hint="part")
+        yield made
+        self.accumulate(op, into, [self.load(p, 0) for p in made])
+
+    def _reduce_axes(self, op: compute.Reduce, into: list[Value], indices: list[Value], extents: list[Dim]) -> None:
         if not extents:
-            self.accumulate(op, accumulators, self.inline(op, Point(indices)))
+            self.accumulate(op, into, self.inline(op, Point(indices)))
             return
+        extent, *rest = extents
+        own = bool(rest) and chunk_levels(op, product(extents)) > 0  # else all that is left makes one short chain
+
+        def body(i: Value, into: list[Value]) -> None:
+            with self.partials(op, into) if own else nullcontext(into) as registers:
+                self._reduce_axes(op, registers, [*indices, i], rest)
+
         hint = op.body.arguments[len(indices)].hint or "k"
-        with self.loop(0, self.dim(extents[0]), hint=hint, doc=f"reduce over {extents[0]}") as i:
-            self._reduce_axes(op, accumulators, [*indices, i], extents[1:])
+        self.chunked(op, into, extent, body, hint)
+
+    def chunked(
+        self, op: compute.Reduce, into: list[Value], extent: Dim, body: Callable[[Value, list[Value]], None], hint: str
+    ) -> None:  # fmt: skip
+        """A loop over `extent` whose `body(i, registers)` accumulates into registers.
+
+        Sums are blocked: CHUNK elements go to registers of their own, these to the registers of CHUNK chunks, so that
+        the error grows with the longest chain of additions, not with the extent. See N. Higham, 'The accuracy of
+        floating point summation', SIAM J. Sci. Comput. 14 (1993)."""
+
+        def loops(levels: int, lo: Value, hi: Value, into: list[Value]) -> None:
+            if not levels:
+                with self.loop(lo, hi, hint=hint, doc=f"reduce over {extent}") as i:
+                    body(i, into)
+                return
+            size = CHUNK**levels
+            with self.loop(lo, hi, size, hint=f"{hint}_chunk", doc=f"chunks of {size}") as start:
+                end = self.create(arith.MinSI, self.add(start, self.number(size)), hi)
+                with self.partials(op, into) as registers:
+                    loops(levels - 1, start, self.named("end", end), registers)
+
+        loops(chunk_levels(op, extent), self.number(0), self.dim(extent), into)
 
     def accumulate(self, op: compute.Reduce, accumulators: Sequence[Value], values: Iterable[Value]) -> None:
         """accumulators = combiner(accumulators, values)."""
@@ -390,6 +427,16 @@ def simple_combiner(op: compute.Reduce) -> str | None:
         return None
     dialect, _, kind = ops[0].op_name.partition(".")
     return kind if dialect == "arith" else None
+
+
+def chunk_levels(op: compute.Reduce, count: Dim) -> int:
+    """How many levels of chunks a reduction of `count` steps is worth.
+
+    Only sums gain: the error of a product is the same in any order, and the others do not round."""
+    adds = any(isinstance(inner, arith.AddF) for inner in op.combiner.ops)
+    if not adds or not op.associative or (count.is_constant and count.value <= CHUNK):
+        return 0
+    return 1 if count.is_constant and count.value <= CHUNK**2 else 2
 
 
 def _reads_in_order(op: Operation, arguments: Sequence[Value]) -> bool:

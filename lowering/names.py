@@ -23,6 +23,21 @@ memset memcmp strlen printf stdin stdout stderr clock clock_t time size_t ssize_
 ushort intptr_t uintptr_t va_list std cuda nvcuda signbit isnan isinf isfinite isnormal fpclassify saturate norm
 rnorm rcbrt normcdf normcdfinv cyl_bessel_i0 cyl_bessel_i1 threadIdx blockIdx blockDim gridDim warpSize dim3
 tex1D tex2D tex3D surf1Dread surf2Dread abs labs llabs div ldiv lldiv index rindex
+alloca strdupa strndupa issubnormal math_errhandling MAXFLOAT NFDBITS SNAN SNANF SNANL WEXITED WEXITSTATUS WIFEXITED
+WIFSIGNALED WIFSTOPPED WIFCONTINUED WCONTINUED WNOHANG WNOWAIT WSTOPPED WSTOPSIG WTERMSIG WUNTRACED
+"""
+
+# What stdlib.h and string.h declare: names that a kernel of its own may not have in C++.
+_LIBRARY = """
+a64l aligned_alloc atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc canonicalize clearenv div_t drand48 drem
+ecvt erand48 fcvt ffs finite fmaximum fminimum fromfp gcvt getenv getpt getsubopt gid_t grantpt id_t initstate
+int8_t int16_t int32_t int64_t intmax_t jrand48 key_t l64a lcong48 llogb lrand48 mblen mbstowcs mbtowc memccpy memchr
+memfrob memmem mempcpy memrchr mkdtemp mkstemp mktemp mode_t mrand48 nextdown nexttoward nextup nrand48 off_t on_exit
+pid_t pselect ptsname putenv qsort quick_exit rand random realloc realpath rpmatch seed48 select setenv setstate
+signgam significand srand srandom stpcpy strcat strchr strcmp strcoll strcpy strcspn strdup strerror strfry strncat
+strncmp strncpy strndup strnlen strpbrk strrchr strsep strsignal strspn strstr strtod strtof strtok strtol strtold
+strtoll strtoul strtoull strxfrm system time_t timer_t totalorder u_char u_int u_long u_short ufromfp uid_t uint8_t
+uint16_t uint32_t uint64_t uintmax_t unlockpt unsetenv valloc wcstombs wctomb
 """
 
 # Functions of libm: a kernel that defined one would be called by the compiler in its place.
@@ -36,7 +51,11 @@ rsqrt scalb scalbln scalbn sin sincos sincospi sinh sinpi sqrt tan tanh tgamma t
 _VECTORS = [f"{t}{n}" for t in ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong",
                                 "ulonglong", "float", "double") for n in (1, 2, 3, 4)]  # fmt: skip
 _FUNCTIONS = [name + tail for name in _LIBM.split() for tail in ("", "f", "l")]
-RESERVED = frozenset([*_KEYWORDS.split(), *_PREDEFINED.split(), *_VECTORS, *_FUNCTIONS])
+RESERVED = frozenset([*_KEYWORDS.split(), *_PREDEFINED.split(), *_LIBRARY.split(), *_VECTORS, *_FUNCTIONS])
+# Macros of headers: INT_MAX, FP_NAN, M_PI, M_PIf32; and libm's functions of the types _Float32 and so on.
+_SHAPED = re.compile(
+    rf"[A-Z][A-Z0-9]*_[A-Z0-9_]+[fl]?|M_\w+|HUGE_VAL\w*|(?:{'|'.join(_LIBM.split())})f(?:32|64|128)x?"
+)
 
 
 def identifier(name: str, fallback: str = "v") -> str:
@@ -46,7 +65,7 @@ def identifier(name: str, fallback: str = "v") -> str:
         text = fallback + text
     if text.lower().startswith(("sw_", "cuda", "nv")):
         text = "k_" + text
-    return text + "_" if text in RESERVED else text
+    return text + "_" if text in RESERVED or _SHAPED.fullmatch(text) else text
 
 
 class Names:

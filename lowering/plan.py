@@ -8,16 +8,20 @@ from ..dialects import dim, func, rt
 from ..ir.builder import Builder
 from ..ir.core import Block, Operation, Value
 from ..ir.passes import Pass
+from .uncompiled import refuse_uncompiled
 
 
 @attrs.define
 class Plan(Pass):
-    """Asserts move to the start, each once; a choice with one arm becomes that arm; unused buffers go."""
+    """Asserts move to the start, each once; a choice with one arm becomes that arm; unused buffers go. What cannot be
+    compiled is an error, save in private functions, which nothing compiled calls."""
 
     name = "plan"
 
     def run(self, module: Operation) -> None:
         for function in [op for op in module.walk() if isinstance(op, func.FuncOp) and op.regions[0].blocks]:
+            if function.sym_visibility != "private":
+                refuse_uncompiled(function)
             for block in function.regions[0].blocks:
                 _asserts_first(block)
                 for op in list(block.ops):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 IDENTIFIER = re.compile(r"\b(?:sw|SW)_\w+")
+COMMENT = re.compile(r"//.*")  # holds words of the IR, which are no helpers
 DEFINED = re.compile(
     r"#define (\w+)|struct (?:SW_ALIGNED\(\d+\) )?(sw_\w+)|typedef .*?\b(sw_\w+)|SW_INLINE .*?\b(sw_\w+)\("
 )
@@ -15,8 +16,10 @@ DEFINED = re.compile(
 class Prelude:
     """Helpers by name: blocks of a file, separated by blank lines, and families that make one from its name."""
 
-    def __init__(self, file: Path, families: Sequence[Callable[[str], str | None]]) -> None:
-        self.families = families
+    def __init__(
+        self, file: Path, families: Sequence[Callable[[str], str | None]], elsewhere: tuple[str, ...] = ("sw_entry_",)
+    ) -> None:
+        self.families, self.elsewhere = families, elsewhere  # prefixes of names that come from somewhere else
         self.blocks: dict[str, str] = {}
         for block in file.read_text(encoding="utf-8").split("\n\n"):
             names = [next(filter(None, m.groups())) for line in block.splitlines() if (m := DEFINED.match(line))]
@@ -37,8 +40,8 @@ class Prelude:
         open_blocks: set[str] = set()
 
         def place(part: str) -> None:
-            for name in IDENTIFIER.findall(part):
-                block = own.get(name) or ("" if name.startswith("sw_entry_") else self.find(name))
+            for name in IDENTIFIER.findall(COMMENT.sub("", part)):
+                block = own.get(name) or ("" if name.startswith(self.elsewhere) else self.find(name))
                 if block not in placed and block not in open_blocks:
                     open_blocks.add(block)
                     place(block)

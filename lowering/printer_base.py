@@ -17,9 +17,10 @@ from typing import Any, ClassVar
 import attrs
 
 from ..dialects import loop
-from ..ir.attributes import IndexType, Type, VectorType, i1
+from ..dialects.scalar import unsupported
+from ..ir.attributes import IndexType, Type, VectorType, i1, index
 from ..ir.core import Block, BlockArgument, Operation, Value
-from ..ir.diagnostics import IRError
+from ..ir.printer import print_operation
 from .c_scalars import (
     ADD,
     ATOM,
@@ -59,6 +60,8 @@ class KernelPrinter:
         self.index = self.c.name(IndexType())
         self.names = Names([name])
         self.lines: list[str] = []
+        self.places: list[Operation] = []  # the operation of each line
+        self.at: Operation = kernel
         self.depth = 1
         self.values: dict[Value, Expr] = {}
         self.helpers: dict[str, str] = {}
@@ -71,6 +74,7 @@ class KernelPrinter:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
+        self.places.append(self.at)
 
     def remark(self, text: str) -> None:
         self.line(f"// {comment(text)}")
@@ -108,6 +112,10 @@ class KernelPrinter:
         """The declaration of a shared buffer."""
         raise NotImplementedError
 
+    def declare_registers(self, element: str, name: str, size: int) -> str:
+        """The declaration of a register buffer of several elements."""
+        return f"{element} {name}[{size}];"
+
     def bounds(self, op: loop.For, lo: Expr, step: Expr) -> tuple[str, str]:
         """Where a loop starts, and how far it goes at a time."""
         return lo.text, step.text
@@ -116,6 +124,7 @@ class KernelPrinter:
 
     def block(self, block: Block) -> None:
         for op in block.ops:
+            self.at = op
             handler = self.STATEMENTS.get(op.op_name)
             if handler is not None:
                 handler(self, op)
@@ -168,7 +177,7 @@ class KernelPrinter:
         elif type.size == 1 and _first_stored(op):
             self.undeclared[op.buffer] = f"{element} "
         else:
-            self.line(f"{element} {name};" if type.size == 1 else f"{element} {name}[{type.size}];")
+            self.line(f"{element} {name};" if type.size == 1 else self.declare_registers(element, name, type.size))
 
     def store(self, op: loop.Store) -> None:
         value, place = self.values[op.value], self.place(op.buffer, op.index)
@@ -202,9 +211,21 @@ class KernelPrinter:
     def shuffle(self, op: loop.Shuffle) -> None:
         raise op.error("cannot be printed: the target has no lanes")
 
+    def ballot(self, op: loop.Ballot) -> None:
+        raise op.error("cannot be printed: the target has no lanes")
+
+    def atomic(self, op: loop.Atomic) -> None:
+        helper = f"sw_atomic_{op.kind}_{self.c.suffix(op.value.type)}"
+        made = Expr(f"{helper}({self.address(op)}, {self.values[op.value].text})")
+        if op.old.uses:
+            self.values[op.old] = self.variable(op.old, made)
+        else:
+            self.line(f"{made.text};")
+
     STATEMENTS: ClassVar[dict[str, Callable[[Any, Any], None]]] = {
         "loop.for": for_, "loop.if": if_, "loop.alloc": alloc, "loop.store": store, "loop.barrier": barrier,
         "loop.warp_barrier": barrier, "loop.shuffle": lambda self, op: self.shuffle(op),
+        "loop.ballot": lambda self, op: self.ballot(op), "loop.atomic": atomic,
     }  # fmt: skip
 
     # -- expressions
@@ -213,6 +234,9 @@ class KernelPrinter:
         result = op.results[0]
         if not result.uses:
             return
+        reason = unsupported(result.type, (index,))
+        if reason is not None:
+            raise op.error(f"gives '{result.type}', which cannot be printed: {reason}")
         made = self.value(op)
         if not (self.is_free(op, made) or self.joins_user(op, made)):
             made = self.variable(result, made)
@@ -238,6 +262,8 @@ class KernelPrinter:
             return False
         if isinstance(user, loop.For) and made.reads:
             return False
+        if isinstance(user, loop.Extract) and not made.text.endswith(")"):
+            return False  # an element of a buffer is read as a whole, then parted
         return not made.reads or not self.changed_between(op, user, made.reads)
 
     def changed_between(self, op: Operation, user: Operation, reads: frozenset[Value]) -> bool:
@@ -295,7 +321,7 @@ class KernelPrinter:
             return integer_literal(rest[0])
         if kind == "sym":
             if rest[0] not in self.symbols:
-                raise IRError(f"dim symbol '{rest[0]}' is not an argument of kernel '{self.kernel.sym_name}'")
+                raise self.at.error(f"uses dim symbol '{rest[0]}', no argument of kernel '{self.kernel.sym_name}'")
             return Expr(self.symbols[rest[0]])
         left, right = map(self.tree, rest)
         if kind in TREE:
@@ -452,7 +478,7 @@ def _first_stored(op: loop.Alloc) -> bool:
 
 def _changes(op: Operation, reads: frozenset[Value]) -> bool:
     """Whether `op` may write one of these buffers, or let other threads do so."""
-    if isinstance(op, loop.Store):
+    if isinstance(op, (loop.Store, loop.Atomic)):
         return op.buffer in reads
     if isinstance(op, (loop.Barrier, loop.WarpBarrier)):
         return any(b.type.space != "register" for b in reads)  # type: ignore[attr-defined]
@@ -471,22 +497,48 @@ def _tree_nonnegative(tree: tuple[Any, ...]) -> bool:
 
 def function_names(kernels: Sequence[loop.Kernel]) -> list[str]:
     """The C names of kernels that are printed together, in order; `sym_name` itself wherever C allows it."""
-    names = Names()
+    names = Names(("buffers", "sizes"))  # what the parameters of C's entries are called
     return [names.fresh(identifier(k.sym_name, "kernel")) for k in kernels]
 
 
-def print_source(kernels: Sequence[loop.Kernel], printer: type[KernelPrinter], suffix: str, title: str) -> str:
-    """Kernels behind the prelude that they share. With STEPWELL_KERNEL_DUMP set the text is also left there."""
+def print_parts(
+    kernels: Sequence[loop.Kernel], printer: type[KernelPrinter]
+) -> tuple[str, str, dict[int, Operation]]:
+    """The prelude that kernels share, their functions, and which operation stands on each line of these (from 0)."""
     printers = [printer(k, name) for k, name in zip(kernels, function_names(kernels))]
-    body = "\n".join([p.function() for p in printers])
+    functions = [p.function() for p in printers]
     helpers: dict[str, str] = {}
-    for made in printers:
+    places: dict[int, Operation] = {}
+    end = 0
+    for made, text in zip(printers, functions):
         helpers.update(made.helpers)
-    source = f"// {comment(title)}\n\n{printer.prelude.closure(body, helpers)}\n{body}"
+        end += text.count("\n") + 1  # an empty line follows; a brace ends the function
+        places.update(zip(range(end - 2 - len(made.places), end), made.places))
+    body = "\n".join(functions)
+    return printer.prelude.closure(body, helpers), body, places
+
+
+def print_source(kernels: Sequence[loop.Kernel], printer: type[KernelPrinter], suffix: str, title: str) -> str:
+    """Kernels behind the prelude that they share. With STEPWELL_KERNEL_DUMP set the text is also left
+    there, and the modules that the kernels are part of."""
+    prelude, body, _ = print_parts(kernels, printer)
+    source = f"// {comment(title)}\n\n{prelude}\n{body}"
     folder = os.environ.get("STEPWELL_KERNEL_DUMP")
     if folder:
         _dump(Path(folder), source, suffix)
+        for kernel in kernels:
+            _dump(Path(folder), print_operation(kernel), f"{suffix}.kernel")
+        roots = {id(root): root for root in map(_root, kernels)}
+        for root in roots.values():
+            if any(op.op_name == "rt.launch" for op in root.walk()):
+                _dump(Path(folder), print_operation(root) + "\n", f"{suffix}.mlir")
     return source
+
+
+def _root(op: Operation) -> Operation:
+    while op.parent_op is not None:
+        op = op.parent_op
+    return op
 
 
 def _dump(folder: Path, source: str, suffix: str) -> None:

@@ -101,7 +101,12 @@ def _variants(group: rt.Group, candidate: Candidate) -> list[Variant]:
 
 
 def _forced(group: rt.Group) -> tuple[Operation, str] | None:
-    for op in group.body.ops:
-        if isinstance(op, Operator) and isinstance(op.get("variant"), StringAttr):
-            return op, op.get("variant").value
-    return None
+    forced = [op for op in group.body.ops if isinstance(op, Operator) and isinstance(op.get("variant"), StringAttr)]
+    for op in forced[1:]:
+        if op.get("variant") is not forced[0].get("variant"):
+            first = f"'{forced[0].op_name}' at {forced[0].location}"
+            raise op.error(
+                f"asks for variant '{op.get('variant').value}', but {first}, which is fused with it, for "
+                f"'{forced[0].get('variant').value}': one kernel has one variant; give both the same, or one none"
+            )
+    return (forced[0], forced[0].get("variant").value) if forced else None

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from ..dialects import func, load_all, loop, rt
-from ..dialects.signature import Signature
+from ..dialects.signature import Signature, check_facts
 from ..ir.attributes import TensorType
 from ..ir.core import Operation
 from ..ir.diagnostics import IRError
+from ..ir.dims import DimError
 from ..ir.parser import parse_file, parse_module
 from ..ir.passes import PassManager
 from ..ir.verifier import verify
 from ..lowering import load_all as load_passes
 from .arrays import Arrays, arrays_of
+from .executor import sizes_text
 
-TARGETS = ("cuda", "cpu", "reference")
+TARGETS = ("cuda", "cpu", "emulate", "emulate-plain", "reference")
+AMP = ("f16", "bf16")
+ARCH = re.compile(r"sm_\d{2,3}[af]?")
 LOWERING = "fuse,resolve{{target={target}}},schedule,cse,simplify-loops,cse,plan"
 
 
@@ -49,23 +55,41 @@ def front_text(amp: str | None = None) -> str:
     return f"canonicalize,cse,assert-shapes,{low}canonicalize,cse"
 
 
+def printed_for(target: str) -> str:
+    """The target whose code runs: the emulator runs what is printed for CUDA."""
+    return "cuda" if target.startswith("emulate") else target
+
+
 def pipeline_text(target: str, amp: str | None = None) -> str:
     """The default pipeline of a target, as text."""
-    return f"{front_text(amp)},{LOWERING.format(target=target)}"
+    return f"{front_text(amp)},{LOWERING.format(target=printed_for(target))}"
 
 
-def load_source(source: Any) -> Operation:
-    """The module of a text, a path (a `Path`, or a string that ends in .mlir) or a module, verified.
+def load_source(source: Any, name: str = "<text>") -> Operation:
+    """The module of a text, a path (a `Path`, or a string that ends in .mlir) or a module, verified. `name` is the
+    file that errors in a text name.
 
-    Raises IRError, and OSError for a file that cannot be read."""
+    Raises IRError, OSError for a file that cannot be read, and TypeError for what is none of these."""
     load_all()
     load_passes()
     if isinstance(source, Operation):
         module = source.clone()
-    elif isinstance(source, os.PathLike) or (source.endswith(".mlir") and "\n" not in source):
-        module = parse_file(str(source))
+    elif isinstance(source, os.PathLike):
+        module = parse_file(os.fsdecode(source))
+    elif not isinstance(source, str):
+        raise TypeError(f"the source is a {type(source).__name__}, but must be IR text, a path or a module")
+    elif source.endswith(".mlir") and "\n" not in source:
+        module = parse_file(source)
     else:
-        module = parse_module(source)
+        module = parse_module(source, name)
+    return checked(module)
+
+
+def checked(module: Operation) -> Operation:
+    """The module; IRError where it is no valid IR, or the facts of a function exclude each other."""
+    for op in module.walk():
+        if isinstance(op, func.FuncOp):
+            check_facts(op)
     verify(module)
     return module
 
@@ -89,19 +113,38 @@ def entry_of(module: Operation, name: str | None = None) -> func.FuncOp:
 
 def compile(
     source: Any, target: str | None = None, *, entry: str | None = None, amp: str | None = None,
-    arch: str | None = None, progress: Callable[[str, int, int], None] | None = None,
+    arch: str | None = None, progress: Callable[[str, int, int], None] | None = None, name: str = "<text>",
 ) -> Function:  # fmt: skip
     """Compile a function of a module; the result takes and returns NumPy, CuPy or PyTorch arrays of any sizes.
 
-    `source`: IR text, a path, or a module. `target`: cuda, cpu or reference (default: the best one here).
+    `source`: IR text, a path, or a module. `target`: cuda, cpu or reference (default: the best one here); emulate runs
+    the CUDA code on this machine and checks what its threads do, emulate-plain only runs it.
     `entry`: the function's name (default: the first public one). `amp`: f16 or bf16, run what may run low in it.
-    `arch`: of the GPU, sm_90a (default: that of the current device). A lowered module runs as it stands.
-    Raises IRError for anything wrong with the source, ValueError for an unknown target."""
+    `arch`: of the GPU, sm_90a (default: that of the current device). `name`: what errors call a source that is text.
+    A lowered module runs as it stands.
+    Raises IRError for anything wrong with the source and for a target that this machine does not have, ValueError
+    for an unknown target, amp or arch."""
     target = target or default_target()
     if target not in TARGETS:
         raise ValueError(f"unknown target '{target}'; there are {', '.join(TARGETS)}")
-    module = load_source(source)
+    if amp not in (None, *AMP):
+        raise ValueError(f"unknown amp '{amp}'; there are {', '.join(AMP)}")
+    if arch is not None and not ARCH.fullmatch(arch):
+        raise ValueError(f"unknown arch '{arch}'; write sm_90a or the like")
+    if target == "cuda":
+        _check_cuda()
+    module = load_source(source, name)
     return Function(module, entry_of(module, entry).sym_name, target, amp, arch, progress)
+
+
+def _check_cuda() -> None:
+    from . import cuda
+
+    if not cuda.available():
+        lacks = "a CUDA device, and there is none"
+        if importlib.util.find_spec("cupy") is None:
+            lacks = "CuPy, which is not installed (the extra cuda12 or cuda13)"
+        raise IRError(f"target cuda needs {lacks}; use the target cpu, or emulate to run the CUDA code here")
 
 
 def lower(module: Operation, target: str, amp: str | None = None) -> Operation:
@@ -142,7 +185,7 @@ class Function:
             self._prepare_reference(module, entry)
         else:
             if not lowered:
-                PassManager.parse(LOWERING.format(target=target)).run(module)
+                PassManager.parse(LOWERING.format(target=printed_for(target))).run(module)
             self._prepare_kernels(module, entry, arch, progress)
         self.stats.compilations += 1
         self.stats.seconds = time.perf_counter() - started
@@ -168,8 +211,8 @@ class Function:
         function = entry_of(self.module, entry)
         kernels = kernels_of(self.module)
         for kernel in kernels:
-            if kernel.target not in (None, self.target):
-                raise kernel.error(f"was lowered for target '{kernel.target}', not '{self.target}'")
+            if kernel.target not in (None, printed_for(self.target)):
+                raise kernel.error(f"was lowered for target '{kernel.target}', not '{printed_for(self.target)}'")
         self.stats.kernels = len(kernels)
         self.arrays = arrays_of(self.target)
         runners = self.arrays.build(kernels, arch, progress)
@@ -180,10 +223,14 @@ class Function:
         the results. Raises IRError for an argument that does not fit the signature, before anything is launched."""
         buffers, kind = self._accept(arguments)
         symbols = self._bind(buffers)
+        self.executor.check(symbols)
         given = self._outputs(out, symbols, buffers)
-        results = self.executor.run(symbols, buffers, {n: b for n, (b, _) in given.items()})
+        try:
+            results = self.executor.run(symbols, buffers, {n: b for n, (b, _) in given.items()})
+        except MemoryError as error:
+            raise IRError(f"@{self.signature.name}: out of memory: {error}", self.signature.location) from None
         self.stats.calls += 1
-        made = [self._give(n, r, given, kind) for n, r in enumerate(results)]
+        made = [self._give(n, r, given, kind) for n, r in enumerate(self._apart(results, given))]
         return made[0] if len(made) == 1 else tuple(made) if made else None
 
     def bind(self, *arguments: Any) -> dict[str, int]:
@@ -210,15 +257,36 @@ class Function:
         if out is None:
             return {}
         given = list(out) if isinstance(out, (list, tuple)) else [out]
-        types = [t for t in self.signature.results if isinstance(t, TensorType)]
+        types = self.signature.results
         if len(given) != len(types):
-            raise IRError(f"out= has {len(given)} arrays, but the function has {len(types)} results")
+            raise IRError(f"out= has {len(given)} arrays, but the function has {len(types)} results",
+                          self.signature.location)  # fmt: skip
         values = dict(zip(self.executor.symbols, symbols, strict=True))
         made = {}
         for n, (array, type) in enumerate(zip(given, types, strict=True)):
             if array is not None:
-                shape = tuple(d.evaluate(values) for d in type.dims)
-                made[n] = (self.arrays.accept_output(array, type, shape, n, inputs), array)
+                if not isinstance(type, TensorType):
+                    raise IRError(f"out[{n}] is given, but the result is a number of type '{type}'; pass None")
+                made[n] = (self.arrays.accept_output(array, type, self._shape(type, n, values), n, inputs), array)
+        self.arrays.check_apart({n: array for n, (_, array) in made.items()})
+        return made
+
+    def _shape(self, type: TensorType, number: int, values: Mapping[str, int]) -> tuple[int, ...]:
+        try:
+            return tuple(d.evaluate(values) for d in type.dims)
+        except DimError as error:
+            message = f"result {number} of @{self.signature.name} ('{type}') has no size: {error.message}"
+            raise IRError(message + sizes_text(values.items()), self.signature.location) from None
+
+    def _apart(self, results: Sequence[Any], given: Mapping[int, tuple[Any, Any]]) -> list[Any]:
+        """The results, those copied that are arguments whose memory another result is about to be copied into."""
+        made = list(results)
+        for number, (buffer, array) in given.items():
+            if results[number] is not buffer:
+                target = self.arrays.buffer_of(array)
+                for n, result in enumerate(made):
+                    if n != number and self.arrays.may_overlap(target, result):
+                        made[n] = result.copy()
         return made
 
     def _give(self, number: int, result: Any, given: dict[int, tuple[Any, Any]], kind: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import tempfile
@@ -49,6 +50,7 @@ def opt(options: argparse.Namespace) -> int:
     from .api import pipeline_text
     from .driver import setup
 
+    check_output(options.output)
     setup(options)
     if options.list_passes:
         return _list_passes()
@@ -85,10 +87,9 @@ def _optimise(text: str, name: str, pipeline: str, options: argparse.Namespace) 
     from ..ir.parser import parse_module
     from ..ir.passes import PassManager, Timing
     from ..ir.printer import print_operation
-    from ..ir.verifier import verify
+    from .api import checked
 
-    module = parse_module(text, name, allow_unregistered=options.allow_unregistered_dialect)
-    verify(module)
+    module = checked(parse_module(text, name, allow_unregistered=options.allow_unregistered_dialect))
     timing = Timing()
     stream = sys.stderr if options.print_ir_after_all else None
     PassManager.parse(pipeline).run(module, print_after_all=stream, timing=timing)
@@ -105,32 +106,63 @@ def _list_passes() -> int:
 
 
 def _read(path: str) -> str:
-    """The text of a file or of standard input; bytes that are not UTF-8 are kept as surrogates (PEP 383)."""
+    """The text of a file or of standard input."""
+    from ..ir.lexer import decode_source
+
     if path == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-        return file.read()
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "it is closed", "standard input")
+        return decode_source(sys.stdin.buffer.read(), "<stdin>")
+    with open(path, "rb") as file:
+        return decode_source(file.read(), path)
 
 
 def _write(path: str, text: str) -> None:
     """Print to standard output (`-`), or write a file."""
     if path == "-":
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "it is closed", "standard output")
         sys.stdout.write(text)
     else:
         write_file(path, lambda file: file.write(text.encode("utf-8", "surrogateescape")))
 
 
 def write_file(path: str, fill: Callable[[Any], object]) -> None:
-    """Whole or not at all: a file is written beside `path` and moved over it."""
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)))
+    """Whole or not at all: a file is written beside `path` and moved over it. Errors name `path`."""
+    check_output(path)
+    target = os.path.realpath(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            fill(file)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        if os.path.exists(target) and not os.path.isfile(target):  # a device or a pipe is written, not replaced
+            with open(target, "wb") as file:
+                fill(file)
+            return
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                fill(file)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise OSError(error.errno, error.strerror or str(error), path) from None
+
+
+def check_output(path: str | None) -> None:
+    """Raise an OSError where `path`, that a command is to write at its end, cannot be written: before the work."""
+    if path is None or path == "-":
+        return
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if os.path.isdir(target) or not os.path.basename(path):
+        raise IsADirectoryError(errno.EISDIR, "is a folder, but a file is to be written", path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, f"cannot be written: there is no folder {folder}", path)
+    if not os.access(target if os.path.exists(target) and not os.path.isfile(target) else folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "cannot be written: permission denied", path)
 
 
 # ---------------------------------------------------------------- emit
@@ -139,13 +171,18 @@ def write_file(path: str, fill: Callable[[Any], object]) -> None:
 def add_emit(subparsers: Any) -> None:
     parser = _add(subparsers, "emit", "Print the source that would be compiled.", (
         "examples:\n  stepwell emit docs/examples/softmax.mlir --target cuda --arch sm_90a\n"
-        "  stepwell emit docs/examples/softmax.mlir --target cpu --kernel softmax_softmax_rows_cpu"), emit)  # fmt: skip
+        "  stepwell emit docs/examples/softmax.mlir --target cpu --kernel softmax_softmax_rows_cpu\n"
+        "  stepwell emit docs/examples/softmax.mlir --emulate softmax_emulated --dim m=3 --dim n=17"),
+        emit)  # fmt: skip
     parser.add_argument("file", help="IR text; - is standard input")
     parser.add_argument("--target", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--arch", default="sm_90a", help="GPU architecture that the header line names")
+    parser.add_argument("--arch", type=_arch, default="sm_90a", help="GPU architecture that the header line names")
     parser.add_argument("--amp", choices=("f16", "bf16"), help="mixed precision first")
     parser.add_argument("--kernel", action="append", default=[], help="only this kernel (repeatable)")
     parser.add_argument("-o", "--output", default="-", help="write here")
+    parser.add_argument("--emulate", metavar="FOLDER", help="write a C++ program that runs one call on the emulator")
+    parser.add_argument("--entry", metavar="NAME", help="with --emulate: the function to call")
+    add_inputs(parser)
 
 
 def emit(options: argparse.Namespace) -> int:
@@ -154,8 +191,11 @@ def emit(options: argparse.Namespace) -> int:
     from .api import is_lowered, kernels_of, lower
     from .driver import setup
 
+    check_output(options.output)
     setup(options)
     module = read_module(options.file)
+    if options.emulate:
+        return _emit_program(module, options)
     if not is_lowered(module):
         lower(module, options.target, options.amp)
     kernels = kernels_of(module)
@@ -165,6 +205,30 @@ def emit(options: argparse.Namespace) -> int:
             raise IRError(f"no kernel '{name}'{near(name, names)}; there are {', '.join(names)}")
     chosen = [k for k in kernels if not options.kernel or k.sym_name in options.kernel]
     _write(options.output, _source(chosen, options.target))
+    return 0
+
+
+def _emit_program(module: Any, options: argparse.Namespace) -> int:
+    """Record one call on the emulator and write it as a program, also where it found faults."""
+    from . import api, emulate, inputs
+    from .emulate_folder import Recording, write_folder
+
+    entry = api.entry_of(module, options.entry)
+    function = api.compile(module, "emulate", entry=entry.sym_name, amp=options.amp, arch=options.arch)
+    arrays = inputs.make(options.arg, function.signature, entry, inputs.size_list(options.dim, entry)[0], options.seed)
+    symbols = function.bind(*arrays)
+    recorded, results, faults = Recording(), None, None
+    with emulate.recording(recorded.note):
+        try:
+            results = function(*arrays)
+        except IRError as error:
+            faults = error
+    sizes = ", ".join(f"{s} = {v}" for s, v in symbols.items())
+    made = results if isinstance(results, tuple) else () if results is None else (results,)
+    write_folder(options.emulate, f"One call of @{entry.sym_name} with {sizes or 'static sizes'}", recorded, made)
+    print(f"wrote {options.emulate}: build and run it there with: g++ -g *.cpp -o emulated && ./emulated")
+    if faults is not None:
+        raise faults
     return 0
 
 
@@ -211,6 +275,33 @@ def run(options: argparse.Namespace) -> int:
     return command(options)
 
 
+def _arch(text: str) -> str:
+    from .api import ARCH
+
+    if not ARCH.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no GPU architecture; write sm_90a or the like")
+    return text
+
+
+def _seed(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no seed; give a whole number from 0 up")
+    return value
+
+
+def add_inputs(parser: Any) -> None:
+    """The options that say what a function is called with."""
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N[,N]",
+                        help="sizes of a symbol (repeatable)")  # fmt: skip
+    parser.add_argument("--arg", action="append", default=[], metavar="NAME=SPEC",
+                        help="randn, rand, zeros, ones, a number, F.npy or F.npz:key (repeatable)")  # fmt: skip
+    parser.add_argument("--seed", type=_seed, default=0, help="of the random inputs")
+
+
 def add_run(subparsers: Any) -> None:
     parser = _add(subparsers, "run", "Compile a function and run it.", (
         "Without --arg, inputs are seeded random numbers. A dim that is not given takes the smallest value from 7\n"
@@ -220,14 +311,11 @@ def add_run(subparsers: Any) -> None:
         "  stepwell run docs/examples/digits.mlir --arg x=docs/examples/digits.npz:images"), run)  # fmt: skip
     parser.add_argument("file", help="IR text, or a lowered file; - is standard input")
     parser.add_argument("--entry", metavar="NAME", help="the function to run (default: the first public one)")
-    parser.add_argument("--target", choices=("cuda", "cpu", "reference"), help="default: cuda with a device, else cpu")
+    parser.add_argument("--target", choices=("cuda", "cpu", "emulate", "emulate-plain", "reference"),
+                        help="default: cuda with a device, else cpu; emulate: the CUDA code here, checked")  # fmt: skip
     parser.add_argument("--amp", choices=("f16", "bf16"), help="mixed precision")
-    parser.add_argument("--arch", help="GPU architecture (default: that of the device)")
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N[,N]",
-                        help="sizes of a symbol (repeatable)")  # fmt: skip
-    parser.add_argument("--arg", action="append", default=[], metavar="NAME=SPEC",
-                        help="randn, rand, zeros, ones, a number, F.npy or F.npz:key (repeatable)")  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    parser.add_argument("--arch", type=_arch, help="GPU architecture (default: that of the device)")
+    add_inputs(parser)
     parser.add_argument("--check", action="store_true", help="compare with the definition of each operator, in f64")
     parser.add_argument("--bench", action="store_true", help="time the calls")
     parser.add_argument("--save", metavar="F.npz", help="write the results of the last size")

@@ -18,11 +18,10 @@ from ..ir.diagnostics import IRError
 from ..lowering.cuda.printer import print_module_source
 from ..lowering.printer_base import function_names
 from .cache import Cache, key_of
+from .launch_limits import check_launch, cut_grid
 
 # No contraction of a*b + c: fused and unfused kernels must agree bit for bit; math.fma asks for it by name.
 OPTIONS = ("--fmad=false",)
-STATIC_SHARED = 48 * 1024
-GRID_LIMITS = (2**31 - 1, 65535, 65535)
 LOG_LINES = 25
 TOGETHER, WORKERS = 8, 2  # kernels to a source; compilations at a time
 
@@ -50,23 +49,21 @@ class Kernel:
 
     name: str
     raw: Any  # cupy.RawKernel
-    shared: int = STATIC_SHARED  # dynamic shared memory that has been asked for
+    shared: int = loop.STATIC_SHARED_LIMIT  # dynamic shared memory that has been asked for
 
     def launch(
         self, grid: Sequence[int], block: Sequence[int], args: Sequence[Any], shared: int = 0, stream: Any = None
     ) -> None:
-        """Launch on `stream` (a cupy stream; None: the current one). A grid with a 0 in it is no launch; one
-        beyond the device's limits is cut, which loops over the grid make up for."""
+        """Launch on `stream` (a cupy stream; None: the current one). A grid with a 0 in it is no launch."""
         if 0 in grid:
             return
         if shared > self.shared:
             self.raw.max_dynamic_shared_size_bytes = self.shared = shared
-        cut = tuple(map(min, grid, GRID_LIMITS))
         if stream is None:
-            self.raw(cut, tuple(block), tuple(args), shared_mem=shared)
+            self.raw(tuple(grid), tuple(block), tuple(args), shared_mem=shared)
             return
         with stream:
-            self.raw(cut, tuple(block), tuple(args), shared_mem=shared)
+            self.raw(tuple(grid), tuple(block), tuple(args), shared_mem=shared)
 
 
 @attrs.define(eq=False)
@@ -135,6 +132,7 @@ class Runner:
     """A kernel as the executor calls it; `typed` are the positions of scalars that are no index, with their type."""
 
     kernel: Kernel
+    definition: loop.Kernel
     block: tuple[int, ...]
     shared: int
     typed: tuple[tuple[int, Any], ...]
@@ -144,13 +142,14 @@ class Runner:
         numbers = list(scalars)
         for at, dtype in self.typed:
             numbers[at] = dtype.type(numbers[at])
-        self.kernel.launch(grid, self.block, (*pointers, *numbers), self.shared)
+        self.kernel.launch(cut_grid(self.definition, grid), self.block, (*pointers, *numbers), self.shared)
 
 
-def _runner(kernel: loop.Kernel, compiled: Kernel) -> Runner:
+def _runner(kernel: loop.Kernel, compiled: Kernel, arch: str) -> Runner:
+    check_launch(kernel, arch)
     types = [a.type for a in kernel.scalars]
     typed = tuple((at, dtype_of(t)) for at, t in enumerate(types) if not isinstance(t, IndexType))
-    return Runner(compiled, tuple(kernel.block), kernel.dynamic_shared, typed)
+    return Runner(compiled, kernel, tuple(kernel.block), kernel.dynamic_shared, typed)
 
 
 def build_kernels(
@@ -164,7 +163,7 @@ def build_kernels(
         modules = pool.map(lambda s: compile_source(s, chosen), [print_module_source(part) for part in parts])
         for done, (part, module) in enumerate(zip(parts, modules), 1):
             for kernel, name in zip(part, function_names(part)):
-                runners[kernel.sym_name] = _runner(kernel, module.kernel(name))
+                runners[kernel.sym_name] = _runner(kernel, module.kernel(name), chosen)
             if progress is not None:
                 progress("compiling CUDA C", done, len(parts))
     return runners

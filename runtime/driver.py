@@ -32,8 +32,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         for word in message.split():
-            near = difflib.get_close_matches(word.split("=")[0], self._option_string_actions, 1)
-            if word.startswith("-") and near:
+            option = word.split("=")[0].rstrip(":")
+            near = difflib.get_close_matches(option, self._option_string_actions, 1)
+            if word.startswith("-") and near and option not in self._option_string_actions:
                 message += f"; did you mean {near[0]}?"
         self.exit(1, f"{self.prog}: error: {message}\nsee {self.prog} --help\n")
 
@@ -47,7 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = build_parser().parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
+    except KeyboardInterrupt:
+        return _interrupted()
     return guarded(options)
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return 130
 
 
 def opt_main(argv: Sequence[str] | None = None) -> int:
@@ -58,17 +66,23 @@ def opt_main(argv: Sequence[str] | None = None) -> int:
 def guarded(options: argparse.Namespace) -> int:
     """Run a command; errors of the input become one screen and status 1, never a traceback."""
     try:
-        return int(options.command(options))
+        status = int(options.command(options))
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a reader that left is noticed here, not when Python ends
+        return status
     except IRError as error:
         show_error(error, options)
+        return error.status
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        print(f"error: {error.filename or ''}: {error.strerror or error}".replace(": :", ":"), file=sys.stderr)
+        where = "standard output" if error.filename is None else error.filename or "''"
+        print(f"error: {where}: {error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        return _interrupted()
+    except MemoryError as error:
+        print(f"error: out of memory: {error or 'the input is too large for this machine'}", file=sys.stderr)
     except Exception as error:
         if os.environ.get("STEPWELL_TRACEBACK"):
             raise
@@ -97,8 +111,15 @@ def load_extensions(names: Sequence[str]) -> None:
     from importlib.metadata import entry_points
 
     for point in entry_points(group="stepwell.dialects"):
-        point.load()
+        try:
+            point.load()
+        except Exception as error:
+            raise IRError(f"the installed extension '{point.value}' cannot be loaded: "
+                          f"{type(error).__name__}: {error}") from error  # fmt: skip
     for name in names:
+        if os.path.isfile(name) and not name.endswith(".py"):
+            hint = "; IR is given as FILE" if name.endswith(".mlir") else ""
+            raise IRError(f"--load {name}: an extension is a Python file (.py) or a module's name, not this{hint}")
         try:
             if name.endswith(".py"):
                 # a name of its own, so that it hides no installed module; dataclasses look it up in sys.modules
@@ -110,7 +131,7 @@ def load_extensions(names: Sequence[str]) -> None:
                 importlib.import_module(name)
         except OSError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise IRError(f"--load {name}: {type(error).__name__}: {error}") from error
 
 

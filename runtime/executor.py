@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -11,8 +11,8 @@ from ..dialects import arith, dim, func, loop, rt
 from ..dialects.scalar import dtype_of
 from ..ir.attributes import TensorType
 from ..ir.core import Block, Operation, Value
-from ..ir.diagnostics import IRError
-from ..ir.dims import Dim, compile_dims
+from ..ir.diagnostics import Diagnostic, IRError
+from ..ir.dims import Dim, DimError, Relation, compile_dims
 
 Symbols = tuple[int, ...]
 Sizes = Callable[[Sequence[int]], tuple[int, ...]]
@@ -31,6 +31,7 @@ class Device(Protocol):
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
     def pointer(self, array: Any) -> int: ...
     def contiguous(self, array: Any) -> Any: ...
+    def finish(self, results: Sequence[Any], op: Operation) -> None: ...
 
 
 @attrs.define
@@ -42,6 +43,7 @@ class Frame:
 
 
 Step = Callable[[Frame], None]
+Assert = tuple[Relation, str, Operation]  # what must hold, what it means, where
 
 
 def strides_of(array: Any) -> tuple[int, ...]:
@@ -60,10 +62,11 @@ class Executor:
     def __init__(self, function: func.FuncOp, device: Device, kernels: Mapping[str, KernelRunner],
                  definitions: Mapping[str, loop.Kernel]) -> None:  # fmt: skip
         self.device, self.kernels, self.definitions = device, kernels, definitions
+        self.function, self.name = function, function.sym_name
         self.symbols = tuple(function.symbols)
         self.slots: dict[Value, int] = {a: n for n, a in enumerate(function.body.arguments)}
         self.results: list[int] = []
-        self.asserts: list[tuple[Any, str, Operation]] = []
+        self.asserts: list[Assert] = []
         self.steps = self._block(function.body)
         self.slot_count = len(self.slots)
 
@@ -96,7 +99,10 @@ class Executor:
 
         def step(frame: Frame) -> None:
             if frame.values[out] is None:
-                frame.values[out] = empty(shape(frame.symbols), dtype)
+                sizes = shape(frame.symbols)
+                if sizes and min(sizes) < 0:
+                    raise self._error(f"needs a tensor of shape {sizes} ('{op.result.type}')", frame.symbols, op)
+                frame.values[out] = empty(sizes, dtype)
 
         return step
 
@@ -202,35 +208,58 @@ class Executor:
         return test
 
     def _assert(self, op: dim.AssertOp) -> None:
-        relation = op.get("relation").relations[0]
-        self.asserts.append((relation, op.message, op))
+        self.asserts += assert_of(op)
         return None
 
     def _return(self, op: func.ReturnOp) -> None:
-        self.results = [self._slot(v) for v in op.operands]
+        self.results, self.returned = [self._slot(v) for v in op.operands], op
         return None
 
     def check(self, symbols: Symbols) -> None:
         """Run the asserts; all that fail are reported together."""
-        values = dict(zip(self.symbols, symbols, strict=True))
-        failed = [(m, op) for r, m, op in self.asserts if not r.evaluate(values)]
-        if failed:
-            from ..ir.diagnostics import Diagnostic
+        check_asserts(self.asserts, dict(zip(self.symbols, symbols, strict=True)))
 
-            here = ", ".join(f"{s} = {v}" for s, v in values.items())
-            raise IRError([Diagnostic(f"{message} ({here})", op.location) for message, op in failed])
+    def _error(self, message: str, symbols: Symbols, op: Operation) -> IRError:
+        return IRError(f"@{self.name} {message}{sizes_text(zip(self.symbols, symbols))}", op.location)
 
     def run(self, symbols: Symbols, arguments: Sequence[Any], out: Mapping[int, Any] | None = None) -> list[Any]:
-        """The result buffers. `out` gives buffers for some results, by number."""
-        if self.asserts:
-            self.check(symbols)
+        """The result buffers. `out` gives buffers for some results, by number. `check` was called before."""
         frame = Frame(symbols, [*arguments, *[None] * (self.slot_count - len(arguments))])
         for number, array in (out or {}).items():
             if self.results[number] >= len(arguments):  # an argument that is a result is copied by the caller
                 frame.values[self.results[number]] = array
-        for step in self.steps:
-            step(frame)
-        return [frame.values[slot] for slot in self.results]
+        try:
+            for step in self.steps:
+                step(frame)
+        except DimError as error:  # a size that no assert speaks of
+            raise self._error(f"cannot be run at these sizes: {error.message}", symbols, self.function) from None
+        results = [frame.values[slot] for slot in self.results]
+        self.device.finish(results, self.returned)
+        return results
+
+
+def assert_of(op: dim.AssertOp) -> list[Assert]:
+    return [(r, op.message or f"{r} does not hold", op) for r in op.get("relation").relations]
+
+
+def check_asserts(asserts: Iterable[Assert], values: Mapping[str, int]) -> None:
+    """IRError with all asserts that fail at these sizes. One whose sides have no value there is named only where no
+    other fails: it may rely on those before it."""
+    failed, undefined = [], []
+    for relation, message, op in asserts:
+        try:
+            if not relation.evaluate(values):
+                failed.append(Diagnostic(f"{message}{sizes_text(values.items())}", op.location))
+        except DimError as error:
+            undefined.append(Diagnostic(f"{message}{sizes_text(values.items())}: {error.message}", op.location))
+    if failed or undefined:
+        raise IRError(failed or undefined)
+
+
+def sizes_text(values: Iterable[tuple[str, int]]) -> str:
+    """` (m = 3, n = 4)`; nothing where there are no symbols."""
+    shown = ", ".join(f"{s} = {v}" for s, v in values)
+    return f" ({shown})" if shown else ""
 
 
 _HOLDS: dict[str, Callable[[int], bool]] = {

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from ..dialects import func
 from ..dialects.scalar import dtype_of
-from ..dialects.signature import Parameter, Signature
+from ..dialects.signature import Parameter, Signature, where_of
 from ..ir.attributes import FloatType, TensorType, i1
 from ..ir.diagnostics import IRError
+from ..ir.dims import Bcast, Dim, DimError, Relation, product, solve
+from ..ir.facts import Facts
+from .arrays import LARGE, accept_scalar, check_memory
+from .executor import sizes_text
 
 KINDS = ("randn", "rand", "zeros", "ones")
 
@@ -25,8 +31,9 @@ def size_list(given: Sequence[str], entry: func.FuncOp) -> list[dict[str, int]]:
     for text in given:
         name, _, numbers = text.partition("=")
         if name not in entry.symbols:
-            raise IRError(f"--dim {text}: @{entry.sym_name} has no dim '{name}'{_near(name, entry.symbols)}; "
-                          f"it has {', '.join(entry.symbols) or 'none'}", entry.location)  # fmt: skip
+            there = ", ".join(entry.symbols) or "none"
+            raise IRError(f"--dim {text}: @{entry.sym_name} has no dim '{name}' (it has {there})"
+                          f"{_near(name, entry.symbols)}", entry.location)  # fmt: skip
         if name in lists:
             raise IRError(f"--dim {text}: '{name}' is given twice; write --dim {name}=1,2 for several sizes")
         lists[name] = [_size(text, n) for n in numbers.split(",")]
@@ -58,8 +65,9 @@ def make(
 ) -> list[Any]:
     """The arguments of a call, as NumPy arrays and numbers."""
     by_name = _specs(specs, signature)
-    loaded = {n: _load(spec, p) for n, (spec, p) in by_name.items()}
+    loaded = {n: _scalar_of(_load(spec, p), p) for n, (spec, p) in by_name.items()}
     symbols = _symbols(signature, entry, sizes, loaded)
+    check_fits(signature, symbols, loaded)
     generator = np.random.default_rng(seed)
     made = []
     for parameter in signature.parameters:
@@ -76,9 +84,14 @@ def _specs(specs: Sequence[str], signature: Signature) -> dict[str, tuple[str, P
     for text in specs:
         name, equals, spec = text.partition("=")
         name = name.lstrip("%")
-        if name not in parameters or not equals:
-            raise IRError(f"--arg {text}: the function has no argument '{name}'{_near(name, list(parameters))}; "
-                          f"it has {', '.join(parameters)}", signature.location)  # fmt: skip
+        if name in parameters and not equals:
+            raise IRError(f"--arg {text}: says nothing of %{name}; write --arg {name}=randn, {name}=3 or {name}=F.npy")
+        if name in made:
+            raise IRError(f"--arg {text}: %{name} is given twice")
+        if name not in parameters:
+            there = ", ".join(parameters) or "none"
+            raise IRError(f"--arg {text}: the function has no argument '{name}' (it has {there})"
+                          f"{_near(name, list(parameters))}", signature.location)  # fmt: skip
         made[name] = (spec, parameters[name])
     return made
 
@@ -86,22 +99,42 @@ def _specs(specs: Sequence[str], signature: Signature) -> dict[str, tuple[str, P
 def _load(spec: str, parameter: Parameter) -> Any:
     """A kind of random array (as a string), a number, or an array from a file."""
     if spec in KINDS:
+        if parameter.dim is not None:
+            raise IRError(f"--arg {parameter.name}={spec}: %{parameter.name} is the dim '{parameter.dim}'; give a "
+                          f"number, or --dim {parameter.dim}=N")  # fmt: skip
         return spec
     path, colon, key = spec.rpartition(":")
     if colon and path.endswith(".npz"):
         return _from_npz(path, key)
     if spec.endswith(".npy"):
         return _open(spec)
-    try:
-        number = float(spec) if any(c in spec.lower() for c in ".einf") else int(spec, 0)
-    except ValueError:
+    number = _parse_number(spec)
+    if number is None:
         kinds = ", ".join(KINDS)
-        raise IRError(f"--arg {parameter.name}={spec}: expected {kinds}, a number, F.npy or F.npz:key") from None
+        raise IRError(f"--arg {parameter.name}={spec}: expected {kinds}, a number, F.npy or F.npz:key")
     if isinstance(parameter.type, TensorType):
         if parameter.type.rank:
             raise IRError(f"--arg {parameter.name}={spec}: %{parameter.name} is '{parameter.type}', not a scalar")
-        return np.array(number, dtype_of(parameter.type.element))
-    return number
+        element = parameter.type.element
+        return np.array(accept_scalar(number, attrs.evolve(parameter, type=element)), dtype_of(element))
+    return accept_scalar(number, parameter)
+
+
+def _scalar_of(value: Any, parameter: Parameter) -> Any:
+    """The number that a file holds for an argument that is one."""
+    held = isinstance(value, np.ndarray) and not isinstance(parameter.type, TensorType)
+    return accept_scalar(value, parameter) if held else value
+
+
+def _parse_number(text: str) -> float | None:
+    """An int where it is one; None for what is no number, or beyond f64."""
+    for read in (lambda: int(text, 0), lambda: float(text)):
+        try:
+            number: float = read()
+        except ValueError:
+            continue
+        return None if isinstance(number, float) and math.isinf(number) and "inf" not in text.lower() else number
+    return None
 
 
 def _open(path: str) -> Any:
@@ -109,27 +142,30 @@ def _open(path: str) -> Any:
         raise FileNotFoundError(2, "No such file or directory", path)
     try:
         return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise IRError(f"{path} cannot be read as a NumPy file: {error}") from None
+    except Exception as error:  # of NumPy, of zipfile, of zlib
+        raise IRError(f"{path} cannot be read as a NumPy file: {_reason(error)}") from None
 
 
 def _from_npz(path: str, key: str) -> np.ndarray:
     archive = _open(path)
     names = getattr(archive, "files", [])
     if key not in names:
-        raise IRError(f"{path} has no array '{key}'{_near(key, names)}; it has {', '.join(names)}")
+        raise IRError(f"{path} has no array '{key}' (it has {', '.join(names) or 'none'}){_near(key, names)}")
     try:
         return np.asarray(archive[key])
-    except ValueError as error:
-        raise IRError(f"{path}: array '{key}' cannot be read: {error}") from None
+    except Exception as error:
+        raise IRError(f"{path}: array '{key}' cannot be read: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return "it holds Python objects, or is none" if "pickle" in text else text
 
 
 def _symbols(
     signature: Signature, entry: func.FuncOp, sizes: Mapping[str, int], loaded: Mapping[str, Any]
 ) -> dict[str, int]:
     """Values for all symbols: those given, those that loaded arrays have, and small ones for the rest."""
-    from ..ir.dims import DimError, solve
-
     values = dict(sizes)
     for parameter in signature.parameters:
         value = loaded.get(parameter.name)
@@ -143,13 +179,106 @@ def _symbols(
                     values[symbol] = solve(dim, symbol, size, values)
                 except DimError:
                     continue  # the call itself reports what does not fit
-    for symbol in signature.symbols:
-        if symbol not in values:
-            known = [r.substitute(values) for r in entry.relations]
-            open_facts = type(entry.facts)([r for r in known if r.symbols])
-            values[symbol] = open_facts.smallest(symbol, 7)
-            print(f"{symbol} = {values[symbol]} (not given)")
-    return values
+    wanted = [s for s in signature.symbols if s not in values]
+    found = _search(wanted, [*entry.relations, *_sizes_exist(signature)], values)
+    if found is None:
+        given = ", ".join(f"{s} = {v}" for s, v in values.items())
+        facts = ", ".join(map(str, entry.relations)) or "that every size is 0 or more"
+        raise IRError(
+            f"no size was found for {', '.join(wanted)} that @{entry.sym_name} can be called with"
+            f"{' where ' + given if given else ''}: it needs {facts}; give one with --dim {wanted[0]}=N",
+            where_of(entry),
+        )  # fmt: skip
+    for symbol in wanted:
+        print(f"{symbol} = {found[symbol]} (not given)")
+    return found
+
+
+def _sizes_exist(signature: Signature) -> list[Relation]:
+    """That the axes of the arguments have sizes, where that is not plain."""
+    plain = {Dim.symbol(s) for s in signature.symbols}
+    dims = [a.dim for a in signature.axes if a.dim.symbols and a.dim not in plain]
+    return [*(d >= 0 for d in dims), *(r for d in dims for r in _broadcasts(d))]
+
+
+def _broadcasts(dim: Dim) -> Iterator[Relation]:
+    """That the sizes in each bcast(a, b) of a dim are equal, or one is 1."""
+    for atom in dim.atoms:
+        if isinstance(atom, Bcast):
+            a, b = atom.lhs, atom.rhs
+            yield product([a - b, a - 1, b - 1]).eq(0)
+            yield from (*_broadcasts(a), *_broadcasts(b))
+
+
+def _search(
+    wanted: Sequence[str], relations: Sequence[Relation], given: Mapping[str, int], tries: int = 2000
+) -> dict[str, int] | None:
+    """`given` and the first sizes of the `wanted` symbols, small ones first, that satisfy the relations; what is
+    given is not judged. None where none were found in so many tries."""
+    try:
+        known = [r for r in (r.substitute(given) for r in relations) if r.symbols]
+    except DimError:
+        return {**given, **dict.fromkeys(wanted, 7)}  # the call itself reports what was given
+    left = tries
+
+    def choose(at: int, relations: Sequence[Relation], values: dict[str, int]) -> dict[str, int] | None:
+        nonlocal left
+        if at == len(wanted):
+            return values
+        try:
+            facts = Facts(relations)
+            for size in facts.sizes(wanted[at]):
+                left -= 1
+                try:
+                    rest = [r.substitute({wanted[at]: size}) for r in relations]
+                except DimError:
+                    continue
+                if all(r.symbols or r.evaluate({}) for r in rest):
+                    found = choose(at + 1, [r for r in rest if r.symbols], {**values, wanted[at]: size})
+                    if found is not None:
+                        return found
+                if left < 0:
+                    return None
+        except DimError:
+            pass  # no sizes satisfy these
+        return None
+
+    return choose(0, known, dict(given))
+
+
+def _shape(parameter: Parameter, symbols: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of a tensor argument; IRError where an axis has no size."""
+    sizes = []
+    for axis, dim in enumerate(parameter.type.dims):  # type: ignore[attr-defined]
+        here = sizes_text((s, symbols[s]) for s in sorted(dim.symbols))
+        try:
+            size = dim.evaluate(symbols)
+        except DimError as error:
+            raise IRError(f"%{parameter.name} axis {axis}, '{dim}', has no size{here}: {error.message}; "
+                          "choose others with --dim", parameter.location) from None  # fmt: skip
+        if size < 0:
+            raise IRError(f"%{parameter.name} axis {axis}, '{dim}', would be {size}{here}; choose others with --dim",
+                          parameter.location)  # fmt: skip
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def check_fits(signature: Signature, symbols: Mapping[str, int], loaded: Mapping[str, Any]) -> None:
+    """Raise an IRError where the arrays that are made and the results are more than there is memory."""
+    total = 0
+    for parameter in signature.parameters:
+        if isinstance(parameter.type, TensorType) and not isinstance(loaded.get(parameter.name), np.ndarray):
+            total += math.prod(_shape(parameter, symbols)) * dtype_of(parameter.type.element).itemsize
+    for type in signature.results:
+        if isinstance(type, TensorType):
+            try:
+                sizes = [d.evaluate(symbols) for d in type.dims]
+            except DimError:
+                continue  # the call itself reports it
+            total += max(math.prod(sizes), 0) * dtype_of(type.element).itemsize
+    if total >= LARGE:
+        shown = ", ".join(f"{s} = {v}" for s, v in symbols.items())
+        check_memory(total, f"a call of @{signature.name} with {shown or 'its sizes'}: its arguments and results")
 
 
 def _generate(kind: str, parameter: Parameter, symbols: Mapping[str, int], generator: np.random.Generator) -> Any:
@@ -157,9 +286,12 @@ def _generate(kind: str, parameter: Parameter, symbols: Mapping[str, int], gener
     if not isinstance(type, TensorType):
         if parameter.dim is not None:
             return symbols[parameter.dim]
-        return float(generator.standard_normal()) if isinstance(type, FloatType) else int(generator.integers(1, 8))
-    shape = tuple(d.evaluate(symbols) for d in type.dims)
-    dtype = dtype_of(type.element)
+        if kind in ("zeros", "ones"):
+            return int(kind == "ones")
+        if isinstance(type, FloatType):
+            return float(generator.random() if kind == "rand" else generator.standard_normal())
+        return int(generator.integers(0, 2) if type is i1 else generator.integers(1, 8))
+    shape, dtype = _shape(parameter, symbols), dtype_of(type.element)
     if kind in ("zeros", "ones"):
         return np.full(shape, 1 if kind == "ones" else 0).astype(dtype)
     if type.element is i1:
@@ -181,4 +313,4 @@ def to_device(array: Any, function: Any) -> Any:
 
 
 def to_host(array: Any) -> np.ndarray:
-    return array if isinstance(array, np.ndarray) else array.get()  # type: ignore[no-any-return]
+    return array.get() if hasattr(array, "get") else np.asarray(array)  # type: ignore[no-any-return]

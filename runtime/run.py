@@ -17,9 +17,10 @@ from .check import compare
 
 def run(options: argparse.Namespace) -> int:
     """The command; exit status 1 where a comparison failed, 2 where nothing could be compared."""
-    from .commands import read_module
+    from .commands import check_output, read_module
     from .driver import setup
 
+    check_output(options.save)
     setup(options)
     module = read_module(options.file)
     entry = api.entry_of(module, options.entry)

@@ -48,6 +48,21 @@ class MlirItem(pytest.Item):
         return self.path, 0, self.path.name
 
 
+@pytest.fixture(autouse=True, scope="session")
+def note_emulated_kernels() -> Iterator[None]:
+    """With STEPWELL_KERNEL_DUMP set, what a test runs on the emulator is noted there for emulate_all.py."""
+    folder = os.environ.get("STEPWELL_KERNEL_DUMP")
+    if not folder:
+        yield
+        return
+    import emulate_all
+
+    from stepwell.runtime import emulate
+
+    with emulate.recording(emulate_all.Note(Path(folder))):
+        yield
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and (reason := no_gpu()):
         pytest.skip(reason)

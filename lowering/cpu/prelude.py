@@ -134,6 +134,18 @@ def formula_family(name: str) -> str | None:
     return FORMULAS[found[1]].format(F=real, I=whole, x=x) if found[1] in FORMULAS else None
 
 
+def atomic_family(name: str) -> str | None:
+    """Updates that give what was there before; a kernel in C has one thread."""
+    found = re.fullmatch(r"sw_atomic_(\w+)_(i32|i64)", name)
+    if found is None:
+        return None
+    type = c_type(found[2])
+    helpers = {"exchange": "x", "andi": "old & x", "ori": "old | x", "xori": "old ^ x"}
+    made = helpers.get(found[1], f"sw_{found[1]}_{found[2]}(old, x)")
+    return (f"SW_INLINE {type} {name}({type} *p, {type} x) {{\n    {type} old = *p;\n    *p = {made};\n"
+            "    return old;\n}\n")  # fmt: skip
+
+
 # ---------------------------------------------------------------- vectors
 
 # (type, size in bytes) -> text; T is a lane, M memory's element, V the vector, N the width
@@ -310,6 +322,6 @@ def fma_family(name: str) -> str | None:
 
 PRELUDE = Prelude(
     Path(__file__).with_name("prelude.h"),
-    (formula_family, memory_family, fma_family, arithmetic_family, conversion_family, unsigned_vectors, bits_family,
-     libm_family, narrow_family, family),
+    (formula_family, atomic_family, memory_family, fma_family, arithmetic_family, conversion_family, unsigned_vectors,
+     bits_family, libm_family, narrow_family, family),
 )  # fmt: skip

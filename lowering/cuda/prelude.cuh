@@ -16,6 +16,8 @@ SW_INLINE unsigned char *sw_dynamic_shared() {
     return sw_dynamic_shared_bytes;
 }
 
+#define SW_REGISTERS(type, name, size) __align__(16) type name[size]
+
 #define SW_ALIGNED(bytes) __align__(bytes)
 
 #define SW_UNROLL _Pragma("unroll")
@@ -70,6 +72,8 @@ SW_INLINE long long sw_global_count_i64() { return (long long)gridDim.x * blockD
 SW_INLINE void sw_barrier() { __syncthreads(); }
 
 SW_INLINE void sw_warp_barrier() { __syncwarp(); }
+
+SW_INLINE int sw_ballot(bool vote) { return (int)__ballot_sync(0xffffffffu, vote); }
 
 // Floats of 16 and 8 bits are held as bits, and computed in f32.
 struct sw_f16 { unsigned short bits; };

@@ -9,9 +9,9 @@ from ..c_scalars import LIBM, NAMED, family
 from ..narrow_floats import narrow_family
 from ..prelude import Prelude
 
-_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "f16": 2, "bf16": 2, "f8e4m3fn": 1,
+BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "f16": 2, "bf16": 2, "f8e4m3fn": 1,
           "f8e5m2": 1}  # fmt: skip
-_SCALAR = "|".join(sorted(_BYTES, key=len, reverse=True))
+SCALAR = "|".join(sorted(BYTES, key=len, reverse=True))
 _PARAMETERS = {"fma": "abc", "powf": "ab", "remf": "ab", "atan2": "ab", "copysign": "ab"}
 _VECTOR = {
     "": "struct SW_ALIGNED({align}) {V} {{ {T} v[{width}]; }};\n",
@@ -33,13 +33,13 @@ def c_type(suffix: str) -> str:
 
 def vector_family(name: str) -> str | None:
     """Vector types, their loads and stores, splat and insert."""
-    found = re.fullmatch(rf"sw_(?:(\w+?)_)?({_SCALAR})x(\d+)", name)
+    found = re.fullmatch(rf"sw_(?:(\w+?)_)?({SCALAR})x(\d+)", name)
     text = _VECTOR.get(found[1] or "") if found else None
     if found is None or text is None:
         return None
     width = int(found[3])
     fields = {"name": name, "T": c_type(found[2]), "V": f"sw_{found[2]}x{width}", "width": width}
-    return text.format(**fields, align=min(16, width * _BYTES[found[2]]))
+    return text.format(**fields, align=min(16, width * BYTES[found[2]]))
 
 
 def libm_family(name: str) -> str | None:
@@ -55,7 +55,7 @@ def libm_family(name: str) -> str | None:
 
 def shuffle_family(name: str) -> str | None:
     """A value of another lane; types that the hardware does not shuffle travel as an int."""
-    found = re.fullmatch(rf"sw_shuffle_(xor|up|down|idx)_({_SCALAR})", name)
+    found = re.fullmatch(rf"sw_shuffle_(xor|up|down|idx)_({SCALAR})", name)
     if found is None:
         return None
     type, native = c_type(found[2]), found[2] in ("i32", "i64", "f32", "f64")
@@ -64,6 +64,21 @@ def shuffle_family(name: str) -> str | None:
     got = f"{function}(0xffffffffu, {sent}, lane, width)"
     wrapped = got if native else f"sw_bits_{found[2]}({got})" if type.startswith("sw_") else f"({type}){got}"
     return f"SW_INLINE {type} {name}({type} x, int lane, int width) {{ return {wrapped}; }}\n"
+
+
+_ATOMIC = {"addi": "Add", "maxsi": "Max", "minsi": "Min", "maxui": "Max", "minui": "Min", "andi": "And", "ori": "Or",
+           "xori": "Xor", "exchange": "Exch"}  # fmt: skip
+
+
+def atomic_family(name: str) -> str | None:
+    """Atomic updates; what CUDA has for unsigned integers only gives the same bits for signed ones."""
+    found = re.fullmatch(rf"sw_atomic_({'|'.join(_ATOMIC)})_(i32|i64)", name)
+    if found is None:
+        return None
+    type, unsigned = c_type(found[2]), found[1] not in ("maxsi", "minsi")
+    sent = {"i32": "unsigned int", "i64": "unsigned long long"}[found[2]] if unsigned else type
+    call = f"atomic{_ATOMIC[found[1]]}(({sent} *)p, ({sent})x)"
+    return f"SW_INLINE {type} {name}({type} *p, {type} x) {{ return ({type}){call}; }}\n"
 
 
 def bits_family(name: str) -> str | None:
@@ -80,5 +95,5 @@ def bits_family(name: str) -> str | None:
 
 PRELUDE = Prelude(
     Path(__file__).with_name("prelude.cuh"),
-    (vector_family, shuffle_family, libm_family, bits_family, narrow_family, family),
+    (vector_family, shuffle_family, atomic_family, libm_family, bits_family, narrow_family, family),
 )

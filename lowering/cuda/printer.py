@@ -37,6 +37,9 @@ class CudaPrinter(KernelPrinter):
             return f"SW_DYNAMIC_SHARED({element}, {name}, {self.offsets[op.buffer]}, {size});"
         return f"SW_SHARED({element}, {name}, {size});"
 
+    def declare_registers(self, element: str, name: str, size: int) -> str:
+        return f"SW_REGISTERS({element}, {name}, {size});"
+
     def bounds(self, op: loop.For, lo: Expr, step: Expr) -> tuple[str, str]:
         found = self.placed(op.binding)
         if found is None:
@@ -82,6 +85,9 @@ class CudaPrinter(KernelPrinter):
         args = f"{self.values[op.value].text}, {self.values[op.lane].text}, {op.width}"
         made = Expr(f"sw_shuffle_{op.kind}_{self.c.suffix(op.value.type)}({args})")
         self.values[op.received] = self.variable(op.received, made)
+
+    def ballot(self, op: loop.Ballot) -> None:
+        self.values[op.votes] = self.variable(op.votes, Expr(f"sw_ballot({self.values[op.vote].text})"))
 
 
 def _shared_offsets(kernel: loop.Kernel) -> dict[Value, int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...dialects import compute, loop
+from ...dialects import arith, compute, loop
 from ...ir.attributes import VectorType
 from ...ir.core import Value
 from ...ir.dims import product
-from ..emit import Emitter, FlatPoint, NotVectorisable, Point, known, simple_combiner
+from ..emit import CHUNK, Emitter, FlatPoint, NotVectorisable, Point, chunk_levels, known, simple_combiner
 from ..fused import Arm, KernelMaker
 from .generic import lanes_for, vectors
 from .rows import Rows, row_form
@@ -62,24 +62,57 @@ def _stage(k: KernelMaker, rows: Rows, value: Value, row: Point, base: Value, wi
 
 
 def _reduce(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width: int) -> None:
-    """Partials in vectors, then the rest of the row, then the lanes in order."""
-    whole = emit.named("whole", emit.dim(rows.length // width * width)) if width > 1 else emit.number(0)
+    """Partials in vectors, then the lanes, then the rest of the row."""
     hint = op.body.arguments[-1].hint or "j"
-    partials: list[Value] = []
-    if width > 1:
-        partials = emit.accumulators(op, width)
-        doc = f"reduce over {rows.length}, {width} at a time"
-        with emit.loop(0, whole, width, hint=hint, doc=doc) as j, vectors(emit, j, width):
-            values = emit.inline(op, Point([*row.indices, j]))
-            emit.accumulate(op, partials, [_as_vector(emit, v, width) for v in values])
-    accumulators = emit.accumulators(op)
-    if partials:
-        _across_lanes(emit, op, accumulators, [emit.load(p, 0) for p in partials], width)
-    with emit.loop(whole, emit.dim(rows.length), hint=hint, doc="the rest" if width > 1 else None) as j:
-        emit.accumulate(op, accumulators, emit.inline(op, Point([*row.indices, j])))
+
+    def step(j: Value, into: list[Value]) -> None:
+        emit.accumulate(op, into, emit.inline(op, Point([*row.indices, j])))
+
+    if width == 1:
+        accumulators = emit.accumulators(op)
+        emit.chunked(op, accumulators, rows.length, step, hint)
+    else:
+        partials = _in_vectors(emit, op, rows, row, width, hint)
+        accumulators = emit.accumulators(op)
+        _across_lanes(emit, op, accumulators, partials, width)
+        whole = emit.dim(rows.length // width * width)
+        with emit.loop(whole, emit.dim(rows.length), hint=hint, doc="the rest") as j:
+            step(j, accumulators)
     for result, register in zip(op.results, accumulators, strict=True):
-        scalar = emit.load(register, 0)
-        emit.sources[result] = known(scalar)
+        emit.sources[result] = known(emit.load(register, 0))
+
+
+def _in_vectors(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width: int, hint: str) -> list[Value]:
+    """What the whole vectors of a row give: vectors of partials, to be combined across lanes."""
+    if not (op.associative and op.commutative):
+        raise NotVectorisable
+    whole = emit.named("whole", emit.dim(rows.length // width * width))
+    levels = [emit.accumulators(op, width)]  # outermost first
+    levels += [emit.accumulators(op, width, "part") for _ in range(chunk_levels(op, rows.length // width))]
+    doc = f"reduce over {rows.length}, {width} at a time"
+    with emit.loop(0, whole, width, hint=hint, doc=doc) as j, vectors(emit, j, width):
+        values = emit.inline(op, Point([*row.indices, j]))
+        emit.accumulate(op, levels[-1], [_as_vector(emit, v, width) for v in values])
+        _carry(emit, op, levels, j, width, width * CHUNK)
+    while len(levels) > 1:
+        inner = levels.pop()
+        emit.accumulate(op, levels[-1], [emit.load(p, 0) for p in inner])
+    return [emit.load(p, 0) for p in levels[0]]
+
+
+def _carry(emit: Emitter, op: compute.Reduce, levels: list[list[Value]], j: Value, width: int, size: int) -> None:
+    """At the end of a chunk of `size` its sums go one level out, as Emitter.chunked has it. A test instead of loops
+    around the loop, which would take longer than a short row does."""
+    if len(levels) == 1:
+        return
+    *_, outer, inner = levels
+    place = emit.both(j, emit.number(size - 1))
+    last = emit.create(arith.CmpI, place, emit.number(size - width), predicate=0)  # eq
+    with emit.when(last, f"a chunk of {size} ends"):
+        emit.accumulate(op, outer, [emit.load(p, 0) for p in inner])
+        for register, identity in zip(inner, emit.identities(op, width), strict=True):
+            emit.store(identity, register, 0)
+        _carry(emit, op, levels[:-1], j, width, size * CHUNK)
 
 
 def _across_lanes(

@@ -428,3 +428,12 @@ def test_shipped_tables_are_of_this_grammar() -> None:
 def test_result_types_of_values() -> None:
     op = parse_module('%a:2 = "t.a"() : () -> (i32, f32)', allow_unregistered=True).body.first
     assert op is not None and [r.type for r in op.results] == [i32, f32]
+
+
+@pytest.mark.parametrize("hint", ["日本", "\\", "a b", "", "0x", "7", "x\n", "%y", "a#1"])
+def test_a_hint_that_no_name_can_have_is_printed_as_one_that_can(hint: str) -> None:
+    module = parse_module('%x = "t.a"() : () -> i32\n%z = "t.b"() : () -> i32\n"t.c"(%x, %z) : (i32, i32) -> ()',
+                          allow_unregistered=True)  # fmt: skip
+    next(iter(module.body.ops)).results[0].hint = hint
+    text = print_operation(module)
+    assert print_operation(parse_module(text, allow_unregistered=True)) == text

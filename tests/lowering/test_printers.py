@@ -1,6 +1,8 @@
 """Printed kernels: C against the table of scalar semantics, CUDA C through NVRTC, and the text itself."""
 
 
+from typing import Any
+
 import loop_kernels as cases
 import numpy as np
 import nvrtc
@@ -10,9 +12,10 @@ from loop_kernels import Case
 from stepwell.dialects.scalar import dtype_of
 from stepwell.ir.attributes import index
 from stepwell.lowering.cuda import printer as cuda_printer
-from stepwell.runtime import cpu
+from stepwell.runtime import cpu, emulate
 
 WIDTH = 8
+EMULATED = emulate.EmulatedArrays(checked=True)
 EXACT, CLOSE = list(cases.exact_cases()), list(cases.close_cases())
 # Units in the last place. The formulas of exp, tanh and erf, then what libm and libdevice promise.
 ULP = {"exp": 2, "tanh": 3, "erf": 3}
@@ -29,17 +32,17 @@ def has_vector(case: Case) -> bool:
     return index not in (*case.operands, case.result)
 
 
-def run(case: Case, runner: cpu.Runner, arrays: list[np.ndarray]) -> np.ndarray:
-    out = np.zeros(len(arrays[0]), dtype_of(case.result))
-    runner([a.ctypes.data for a in (*arrays, out)], [len(out)], (1, 1, 1))
-    return out
+def run(case: Case, runner: Any, arrays: list[np.ndarray]) -> np.ndarray:
+    out = EMULATED.empty((len(arrays[0]),), dtype_of(case.result))
+    runner([EMULATED.pointer(a) for a in (*arrays, out)], [len(out)], (2, 1, 1))
+    return out.view(np.ndarray)
 
 
-def check(group: list[Case], kernels: dict[str, cpu.Runner], width: int) -> None:
+def check(group: list[Case], kernels: dict[str, Any], width: int, target: str) -> None:
     for case in group:
         arrays = cases.operands(case)
         want = cases.expected(case, arrays)
-        got = run(case, kernels[case.kernel("cpu", width).sym_name], arrays)
+        got = run(case, kernels[case.kernel(target, width).sym_name], arrays)
         if case in EXACT:
             wrong = ~cases.same(got, want)
         else:
@@ -54,8 +57,17 @@ def check(group: list[Case], kernels: dict[str, cpu.Runner], width: int) -> None
 def test_c_computes_what_the_table_says(group: list[Case]) -> None:
     kernels = [case.kernel("cpu", width) for case in group for width in (1, WIDTH) if width == 1 or has_vector(case)]
     built = dict(cpu.build_kernels(kernels))
-    check(group, built, 1)
-    check([case for case in group if has_vector(case)], built, WIDTH)
+    check(group, built, 1, "cpu")
+    check([case for case in group if has_vector(case)], built, WIDTH, "cpu")
+
+
+@pytest.mark.skipif(emulate.compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("group", groups(EXACT + CLOSE), ids=lambda g: g[0].op)
+def test_emulated_cuda_computes_what_the_table_says(group: list[Case]) -> None:
+    kernels = [case.kernel("cuda", width) for case in group for width in (1, 4) if width == 1 or has_vector(case)]
+    built = dict(emulate.build_kernels(kernels))
+    check(group, built, 1, "cuda")
+    check([case for case in group if has_vector(case)], built, 4, "cuda")
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kernel_texts import ATOMIC, BALLOT, int_kernel
 
 import stepwell
 from stepwell.runtime.driver import main
@@ -120,3 +121,34 @@ def test_an_array_of_the_host_is_refused():
     f = stepwell.compile(SOFTMAX, target="cuda")
     with pytest.raises(IRError, match="argument %x is a numpy.ndarray"):
         f(np.zeros((2, 3), np.float32))
+
+
+def test_ballots_and_atomics():
+    """As on the emulator: two blocks of 64 threads."""
+    import cupy
+
+    from stepwell.runtime import cuda
+
+    x = np.random.default_rng(0).integers(-(2**31), 2**31, 64).astype(np.int32)
+    votes, most = cupy.zeros(64, cupy.int32), cupy.full(1, x[0], cupy.int32)
+    for body, y in ((BALLOT, votes), (ATOMIC.replace("KIND", "maxsi"), most)):
+        given = cupy.asarray(x)
+        cuda.build_kernels([int_kernel(body)])["k"]([given.data.ptr, y.data.ptr], [64], (2, 1, 1))
+    wanted = [sum(int(v < 3) << n for n, v in enumerate(warp)) for warp in x.reshape(2, 32)]
+    np.testing.assert_array_equal(votes.get().view(np.uint32), np.repeat(np.array(wanted, np.uint32), 32))
+    assert int(most[0]) == x.max()
+
+
+def test_sums_are_blocked():
+    import cupy
+
+    text = """func.func @f<m, n>(%x: tensor<[m, n], f32>) -> tensor<[n], f32> {
+      %y = nd.mean %x {axes = [0]} : (tensor<[m, n], f32>) -> tensor<[n], f32>
+      func.return %y : tensor<[n], f32>
+    }"""
+    f = stepwell.compile(text, target="cuda")
+    assert float(f(cupy.ones((1 << 25, 1), cupy.float32))[0]) == 1
+    for shape in [(1 << 21, 3), (70001, 5), (257, 40)]:
+        x = np.random.default_rng(0).random(shape).astype(np.float32)
+        for given in (cupy.asarray(x), cupy.asfortranarray(cupy.asarray(x))):
+            np.testing.assert_allclose(f(given).get(), x.mean(0, dtype=np.float64), rtol=4e-6)

@@ -8,6 +8,7 @@ import stepwell
 from stepwell.dialects import load_all
 from stepwell.dialects.nd_elementwise import Binary, Unary
 from stepwell.ir.registry import OPERATIONS
+from stepwell.runtime import emulate
 
 load_all()
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
@@ -67,3 +68,25 @@ def test_agrees_with_its_definition(name):
             np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=limit, atol=limit)
             tried += 1
     assert tried
+
+
+@pytest.mark.skipif(emulate.compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_emulated_cuda_agrees_with_the_definitions(dtype):
+    """All operators of a dtype as the results of one function, on the emulator."""
+    names = [n for n in OPERATORS if accepts(n, dtype)]
+    t = f"tensor<[m, n], {dtype}>"
+    lines = [text(n, dtype).split("\n")[1].replace("%y =", f"%y{k} =") for k, n in enumerate(names)]
+    results = ", ".join(f"%y{k}" for k in range(len(names)))
+    source = (f"func.func @f<m, n>(%x: {t}, %z: {t}) -> ({', '.join([t] * len(names))}) {{\n" + "\n".join(lines)
+              + f"\n  func.return {results} : {', '.join([t] * len(names))}\n}}")  # fmt: skip
+    emulated, reference = (stepwell.compile(source, target=t) for t in ("emulate", "reference"))
+    rng = np.random.default_rng(7)
+    for shape in SHAPES:
+        arguments = [values(shape, dtype, rng), values(shape, dtype, rng)[::-1]]
+        with np.errstate(all="ignore"):
+            found = zip(names, emulated(*arguments), reference(*arguments), strict=True)
+            for name, got, wanted in found:
+                limit = TOLERANCE.get(dtype, 0)
+                np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=limit, atol=limit,
+                                           err_msg=name)  # fmt: skip

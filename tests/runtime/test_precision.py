@@ -45,6 +45,17 @@ def test_layer_norm_in_f16(target, n, mean, dynamic):
     assert error(got, exact) <= 1.5 * best + 1e-30
 
 
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("n", [1023, 70001])
+def test_layer_norm_in_f32(order, n):
+    """Statistics are sums over the row, good in each layout: the mean, which is 10, is off by 1e-6 of itself at most."""
+    x = (np.random.default_rng(5).standard_normal((4, n)) + 10).astype(np.float32)
+    centred = x - x.mean(-1, keepdims=True, dtype=np.float64)
+    exact = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+    w, b = np.ones(n, np.float32), np.zeros(n, np.float32)
+    assert error(stepwell.compile(EXAMPLE, target="cpu")(x.copy(order), w, b), exact) <= 1e-5
+
+
 def test_a_variant_that_accepts_f32_only_is_refused_for_f16():
     text = EXAMPLE.read_text().replace("f32", "f16").replace("eps = 1.0e-5", 'eps = 1.0e-5, variant = "only_f32"')
     try:
