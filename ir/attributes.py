@@ -1,310 +1,48 @@
-"""Attributes and types: immutable, interned values, so that equality is identity."""
+"""Attributes and locations. Types are attributes too: what types.py defines can be had from here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, TypeVar, dataclass_transform
-from weakref import WeakValueDictionary
+from typing import Any
 
 import attrs
 
-from .dims import Dim, as_dim
-from .floats import FLOAT_FORMATS, decode_float, encode_float, float_text
-
-Part = "str | Attribute"
-T = TypeVar("T", bound="Attribute")
-
-
-class _Interning(type):
-    """Calling a class twice with equal fields gives the same object."""
-
-    _table: WeakValueDictionary[Any, Any]
-
-    def __call__(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        made = super().__call__(*args, **kwargs)
-        table = cls.__dict__.get("_table")
-        if table is None:
-            table = cls._table = WeakValueDictionary()
-        return table.setdefault(made._key(), made)
-
-
-class Attribute(metaclass=_Interning):
-    """A compile-time constant attached to an operation. Subclasses are `@attribute` classes."""
-
-    __slots__ = ("__weakref__", "_text")
-    _fields: ClassVar[tuple[str, ...]] = ()
-
-    def _key(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self._fields)
-
-    def parts(self) -> Iterator[str | Attribute]:
-        """The textual form, in pieces; nested attributes stand for themselves (no recursion on depth)."""
-        raise NotImplementedError(type(self).__name__)
-
-    def generic_parts(self) -> Iterator[str | Attribute]:
-        """As `parts`, in the form that mlir-opt reads; differs where a type has symbolic dims."""
-        return self.parts()
-
-    def __str__(self) -> str:
-        return attribute_text(self)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self})"
-
-    def __reduce__(self) -> Any:
-        return type(self), self._key()
-
-
-def attribute_text(attribute: Attribute, generic: bool = False) -> str:
-    """Text of an attribute or type; `generic` writes symbolic tensor types as MLIR encodings."""
-    cached = getattr(attribute, "_text", None)
-    if cached is None:
-        cached = {}
-        object.__setattr__(attribute, "_text", cached)
-    text = cached.get(generic)
-    if text is None:
-        text = cached[generic] = "".join(_flatten(attribute, generic))
-    return text
-
-
-def _flatten(attribute: Attribute, generic: bool) -> Iterator[str]:
-    stack: list[Iterator[str | Attribute]] = [iter((attribute,))]
-    while stack:
-        part = next(stack[-1], None)
-        if part is None:
-            stack.pop()
-        elif isinstance(part, str):
-            yield part
-        else:
-            stack.append(part.generic_parts() if generic else part.parts())
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(attrs.field,))
-def _define(cls: type[T]) -> type[T]:
-    made = attrs.frozen(eq=False, repr=False, slots=True, weakref_slot=False, cache_hash=False)(cls)
-    made._fields = tuple(field.name for field in attrs.fields(made))  # type: ignore[arg-type,misc]
-    return made
-
-
-def comma(parts: Iterable[Any]) -> Iterator[Any]:
-    for index, part in enumerate(parts):
-        if index:
-            yield ", "
-        yield part
-
-
-# ---------------------------------------------------------------- types
-
-
-class Type(Attribute):
-    """The type of a value."""
-
-    __slots__ = ()
-
-
-@_define
-class IntegerType(Type):
-    """`i32`, `si8`, `ui64`: `width` bits; `signedness` is "", "s" or "u"."""
-
-    width: int
-    signedness: str = ""
-
-    def parts(self) -> Iterator[str]:
-        yield f"{self.signedness}i{self.width}"
-
-    def range(self) -> tuple[int, int]:
-        """The values that a literal of this type may have (signless takes both readings, as in MLIR)."""
-        if self.signedness == "u":
-            return 0, (1 << self.width) - 1
-        low = -(1 << (self.width - 1)) if self.width else 0
-        return low, (1 << self.width) - 1 if self.signedness == "" else -low - 1
-
-
-@_define
-class IndexType(Type):
-    """The type of sizes and subscripts."""
-
-    def parts(self) -> Iterator[str]:
-        yield "index"
-
-
-@_define
-class NoneType(Type):
-    def parts(self) -> Iterator[str]:
-        yield "none"
-
-
-@_define
-class FloatType(Type):
-    """`f16`, `bf16`, `f32`, `f64`, `f8E4M3FN`, ...: a name of `floats.FLOAT_FORMATS`."""
-
-    name: str
-
-    @property
-    def width(self) -> int:
-        return FLOAT_FORMATS[self.name].width
-
-    def parts(self) -> Iterator[str]:
-        yield self.name
-
-
-@_define
-class FunctionType(Type):
-    inputs: tuple[Type, ...]
-    results: tuple[Type, ...]
-
-    def parts(self) -> Iterator[str | Attribute]:
-        yield "("
-        yield from comma(self.inputs)
-        yield ") -> "
-        alone = len(self.results) == 1 and not isinstance(self.results[0], FunctionType)
-        if not alone:
-            yield "("
-        yield from comma(self.results)
-        if not alone:
-            yield ")"
-
-
-Shape = tuple[Dim | None, ...]
-
-
-def _shape(dims: Sequence[Dim | int | str | None]) -> Shape:
-    return tuple(None if dim is None else as_dim(dim) for dim in dims)
-
-
-@_define
-class TensorType(Type):
-    """`tensor<[m, 4*n], f16>`: a ranked tensor whose dims are expressions over symbols; None is `?`."""
-
-    shape: Shape = attrs.field(converter=_shape)
-    element: Type
-    encoding: Attribute | None = None
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
-
-    @property
-    def dims(self) -> tuple[Dim, ...]:
-        """The dims, when none is `?`."""
-        if None in [d for d in self.shape if d is None]:
-            raise TypeError(f"{self} has a '?' dim; name it first")
-        return self.shape  # type: ignore[return-value]
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        return frozenset().union(*[d.symbols for d in self.shape if d is not None])
-
-    def with_element(self, element: Type) -> TensorType:
-        return TensorType(self.shape, element, self.encoding)
-
-    def _plain(self) -> bool:
-        return all(d is None or d.is_constant for d in self.shape)
-
-    def parts(self) -> Iterator[str | Attribute]:
-        if self._plain():
-            yield from self._mlir_parts(self.encoding)
-            return
-        yield f"tensor<[{', '.join('?' if d is None else str(d) for d in self.shape)}], "
-        yield self.element
-        if self.encoding is not None:
-            yield ", "
-            yield self.encoding
-        yield ">"
-
-    def generic_parts(self) -> Iterator[str | Attribute]:
-        plain = self._plain() or self.encoding is not None
-        encoding = self.encoding if plain else DimsAttr(self.shape)
-        return self._mlir_parts(encoding)
-
-    def _mlir_parts(self, encoding: Attribute | None) -> Iterator[str | Attribute]:
-        yield "tensor<" + "".join(
-            f"{d.value}x" if d is not None and d.is_constant else "?x" for d in self.shape
-        )
-        yield self.element
-        if encoding is not None:
-            yield ", "
-            yield encoding
-        yield ">"
-
-
-@_define
-class UnrankedTensorType(Type):
-    element: Type
-
-    def parts(self) -> Iterator[str | Attribute]:
-        yield "tensor<*x"
-        yield self.element
-        yield ">"
-
-
-@_define
-class VectorType(Type):
-    """`vector<8xf32>`; scalable dims are written in brackets, `vector<[4]xf32>`."""
-
-    shape: tuple[int, ...]
-    element: Type
-    scalable: tuple[bool, ...] = ()
-
-    def parts(self) -> Iterator[str | Attribute]:
-        scalable = self.scalable or (False,) * len(self.shape)
-        yield "vector<" + "".join(f"[{n}]x" if s else f"{n}x" for n, s in zip(self.shape, scalable, strict=True))
-        yield self.element
-        yield ">"
-
-
-@_define
-class MemRefType(Type):
-    """`memref<4x?xf32, #layout, space>`; None is `?`."""
-
-    shape: tuple[int | None, ...]
-    element: Type
-    layout: Attribute | None = None
-    space: Attribute | None = None
-    ranked: bool = True
-
-    def parts(self) -> Iterator[str | Attribute]:
-        dims = "".join("?x" if n is None else f"{n}x" for n in self.shape) if self.ranked else "*x"
-        yield "memref<" + dims
-        yield self.element
-        for extra in (self.layout, self.space):
-            if extra is not None:
-                yield ", "
-                yield str(extra.value) if isinstance(extra, IntegerAttr) and extra.type is i64 else extra
-        yield ">"
-
-
-@_define
-class ComplexType(Type):
-    element: Type
-
-    def parts(self) -> Iterator[str | Attribute]:
-        yield "complex<"
-        yield self.element
-        yield ">"
-
-
-@_define
-class TupleType(Type):
-    types: tuple[Type, ...]
-
-    def parts(self) -> Iterator[str | Attribute]:
-        yield "tuple<"
-        yield from comma(self.types)
-        yield ">"
-
-
-@_define
-class OpaqueType(Type):
-    """A type of a dialect that is not loaded: its text, untouched."""
-
-    text: str
-
-    def parts(self) -> Iterator[str]:
-        yield self.text
-
-
-# ---------------------------------------------------------------- attributes
+from .attribute_base import Attribute, _define, attribute_text, comma
+from .dims import Dim
+from .floats import decode_float, encode_float, float_text
+from .types import (
+    ComplexType,
+    DimsAttr,
+    FloatType,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    NoneType,
+    OpaqueType,
+    Shape,
+    TensorType,
+    TupleType,
+    Type,
+    UnrankedTensorType,
+    VectorType,
+    bf16,
+    f8E4M3FN,
+    f8E5M2,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
+    none,
+    ui8,
+    ui16,
+    ui32,
+    ui64,
+)  # fmt: skip
 
 
 @_define
@@ -389,6 +127,27 @@ class ArrayAttr(Attribute):
 
 
 @_define
+class MemRefType(Type):
+    """`memref<4x?xf32, #layout, space>`; None is `?`."""
+
+    shape: tuple[int | None, ...]
+    element: Type
+    layout: Attribute | None = None
+    space: Attribute | None = None
+    ranked: bool = True
+
+    def parts(self) -> Iterator[str | Attribute]:
+        dims = "".join("?x" if n is None else f"{n}x" for n in self.shape) if self.ranked else "*x"
+        yield "memref<" + dims
+        yield self.element
+        for extra in (self.layout, self.space):
+            if extra is not None:
+                yield ", "
+                yield str(extra.value) if isinstance(extra, IntegerAttr) and extra.type is i64 else extra
+        yield ">"
+
+
+@_define
 class DictAttr(Attribute):
     """Sorted (name, attribute) pairs."""
 
@@ -406,8 +165,8 @@ def bare(name: str) -> str:
 
 def dict_parts(entries: Iterable[tuple[str, Attribute]]) -> Iterator[str | Attribute]:
     yield "{"
-    for index, (name, value) in enumerate(entries):
-        yield (", " if index else "") + bare(name)
+    for number, (name, value) in enumerate(entries):
+        yield (", " if number else "") + bare(name)
         if not isinstance(value, UnitAttr):
             yield " = "
             yield value
@@ -519,16 +278,6 @@ class OpaqueAttr(Attribute):
 
 
 @_define
-class DimsAttr(Attribute):
-    """`#stepwell.dims<[m, 4*n]>`: a list of symbolic dims; None is `?`."""
-
-    dims: Shape = attrs.field(converter=_shape)
-
-    def parts(self) -> Iterator[str]:
-        yield f"#stepwell.dims<[{', '.join('?' if d is None else str(d) for d in self.dims)}]>"
-
-
-@_define
 class FactsAttr(Attribute):
     """`#stepwell.facts<"n mod 8 == 0", "s <= 4096">`: relations between dims."""
 
@@ -576,12 +325,7 @@ class OpaqueLoc(Location):
         yield self.text
 
 
-unknown = UnknownLoc()
-i1, i8, i16, i32, i64 = (IntegerType(n) for n in (1, 8, 16, 32, 64))
-ui8, ui16, ui32, ui64 = (IntegerType(n, "u") for n in (8, 16, 32, 64))
-f16, bf16, f32, f64 = (FloatType(n) for n in ("f16", "bf16", "f32", "f64"))
-f8E4M3FN, f8E5M2 = FloatType("f8E4M3FN"), FloatType("f8E5M2")
-index, none, unit = IndexType(), NoneType(), UnitAttr()
+unknown, unit = UnknownLoc(), UnitAttr()
 
 
 def to_attribute(value: Any) -> Attribute:
@@ -622,3 +366,14 @@ def from_attribute(value: Attribute | None) -> Any:
     if isinstance(value, DenseArrayAttr):
         return value.values
     return True if isinstance(value, UnitAttr) else value
+
+
+__all__ = [
+    "ArrayAttr", "Attribute", "ComplexType", "DenseArrayAttr", "DenseAttr", "DictAttr", "DimsAttr", "FactsAttr",
+    "FileLoc", "FloatAttr", "FloatType", "FunctionType", "IndexType", "IntegerAttr", "IntegerType", "Location",
+    "MemRefType", "NoneType", "OpaqueAttr", "OpaqueLoc", "OpaqueType", "Shape", "StringAttr", "SymbolRefAttr",
+    "TensorType", "TupleType", "Type", "TypeAttr", "UnitAttr", "UnknownLoc", "UnrankedTensorType", "VectorType",
+    "_define", "attribute_text", "bare", "bf16", "comma", "dict_parts", "f16", "f32", "f64", "f8E4M3FN", "f8E5M2",
+    "from_attribute", "i1", "i16", "i32", "i64", "i8", "index", "nest", "none", "quote", "symbol_text",
+    "to_attribute", "ui16", "ui32", "ui64", "ui8", "unit", "unknown",
+]  # fmt: skip
