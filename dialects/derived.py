@@ -42,8 +42,7 @@ class _Need:
 def derived_requirements(op: Operator, stated: Sequence[Requirement], bounds: bool) -> list[Requirement]:
     """The requirements of the definition of `op` that `stated` does not cover; those of reads where `bounds`."""
     key = (
-        type(op), tuple(sorted(op.properties.items())), tuple(v.type for v in op.operands),
-        tuple(r.type for r in op.results), bounds,
+        type(op), tuple(sorted(op.properties.items())), tuple(v.type for v in op.operands), bounds,
     )  # fmt: skip
     if key not in _DERIVED:
         _DERIVED[key] = _derive(op, bounds)
@@ -82,31 +81,31 @@ class _Met:
 
     def __init__(self) -> None:
         self.needs: dict[tuple[Relation, ...], _Need] = {}
-        self.pairs: set[tuple[Dim, Dim]] = set()
+        self.pairs: set[tuple[Dim, Dim]] = set()  # what met
+        self.results: set[tuple[Dim, Dim]] = set()  # one is 1 or the other, a size of the result: says more
 
     def __call__(self, d: Dim, r: Dim, back: int | None) -> None:
         """An axis of size d is broadcast to one of size r."""
         parts = bcast_parts(r)
         self.pairs.add((d, r))
         for other in parts if _among(d, parts) else (r,):
-            if other is not d and (other, d) not in self.pairs:
+            if other is not d and (other, d) not in self.pairs and not {(d, other), (other, d)} & self.results:
                 self.pairs.add((d, other))
                 either = (d, other) if len(parts) > 1 else (d,)
                 self._need(d, other, [x for x in either if not x.is_constant], _broadcast(d, other, back))
 
-    def result(self, d: Dim, r: Dim, axis: int, name: str) -> None:
-        """An axis of a result has size d where it is declared as r."""
+    def result(self, d: Dim, r: Dim, axis: int, n: int) -> None:
+        """An axis of result n has size d where the shape rule gives r."""
         if d is r:
             return
         parts = bcast_parts(d)
-        said = f"its definition gives axis {axis} of {name} the size {d}, but its shape rule gives {r}"
+        said = f"is defined with size {d} of axis {axis} of result {n}, but its shape rule gives {r}"
         for part in parts if _among(r, parts) else [d]:
-            if part is not r:
-                for pair in ((part, r), (r, part)):
-                    self.needs.pop(_relations(*pair, [x for x in pair if not x.is_constant]), None)
-                single = len(parts) == 1 or part is d or part.is_constant
-                text = _fixed(said) if len(parts) == 1 or part is d else _broadcast(part, r, None)
-                self._need(part, r, [] if single else [part], text)
+            if part is d:
+                self._need(part, r, [], _fixed(said))
+            elif part is not r:
+                self.results.add((part, r))
+                self._need(part, r, [] if part.is_constant else [part], _broadcast(part, r, None))
 
     def _need(self, d: Dim, other: Dim, ones: Sequence[Dim], message: Callable[[Operator], str]) -> None:
         relations = _relations(d, other, ones)
@@ -166,7 +165,7 @@ def _inside(
 
     def said(op: Operator) -> str:
         name = "a tensor inside" if position is None else op.value_name(op.operands[position])
-        return f"its definition reads axis {axis} of {name} at {low} to {high}, but its size is {size}"
+        return f"reads axis {axis} of {name} at {low} to {high}, but its size is {size}"
 
     for over, holds in ((-low, ZERO <= low), (high + 1 - size, high + 1 <= size)):
         if Facts().prove(holds).value == "yes":
@@ -227,7 +226,7 @@ def _broadcast(d: Dim, other: Dim, back: int | None) -> Callable[[Operator], str
     def said(op: Operator) -> str:
         first, second = _place(op, d, back), _place(op, other, back)
         types = " and ".join(f"'{v.type}'" for v in op.operands)
-        return f"cannot broadcast in its definition: {first}, {second} ({types})"
+        return f"cannot broadcast: {first}, {second} ({types})"
 
     return said
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 import attrs
 
@@ -28,6 +28,7 @@ from ..ir.definition import Constraint, Dims, Ints
 from ..ir.diagnostics import IRError
 from ..ir.dims import Dim, DimError, as_dim, product
 from ..ir.facts import Facts, Truth, conflict
+from ..ir.pass_options import near
 from ..ir.registry import Pure
 from .expression import Tensor, Trace, broadcast_dims, store
 from .scalar import unsupported
@@ -79,7 +80,8 @@ class Operator(Operation):
     """An operation on tensors whose meaning is its `define`. Subclasses declare fields and:
 
     - `infer_types`: the result types, the shape rule; raises through `error`.
-    - `shape_requirements`: what the shape rule takes for granted about dims (optional).
+    - `shape_requirements`: what is taken for granted about dims (optional). That axes that are combined
+      broadcast follows from the definition; that reads are in bounds too, unless this method is overridden.
     - `precision`: how mixed precision treats it: `low` runs in low precision, `low_accumulate` on low
       operands with wide accumulation inside, `keep` stays wide, `follow` is low where its operands are.
     - `define`: the definition, on traced tensors, in the order of the operand fields (a list for a variadic
@@ -98,6 +100,23 @@ class Operator(Operation):
 
     def define(self, *operands: Any) -> Any:
         raise NotImplementedError(self.op_name)
+
+    @classmethod
+    def check_class(cls) -> None:
+        """Raise a ValueError where a class that is registered lacks what an operator needs."""
+        for method, wanted in (
+            ("infer_types", "infer_types(self), which returns the list of result types"),
+            ("define", "define(self, *operands), which returns the result as a traced tensor, or a tuple of them"),
+        ):
+            if getattr(cls, method) is getattr(Operator, method):
+                raise ValueError(f"operator '{cls.name}' (class {cls.__qualname__}) needs {wanted}")
+        rules = get_args(Precision)
+        if cls.precision not in rules:
+            hint = near(str(cls.precision), rules)
+            raise ValueError(
+                f"operator '{cls.name}' (class {cls.__qualname__}) has precision = {cls.precision!r}, but it must be "
+                f"one of {', '.join(rules)}{hint}"
+            )
 
     def requirements(self) -> list[Requirement]:
         """All relations between dims that this operation needs: its shape rule's, those that make the declared
@@ -291,15 +310,16 @@ def trace(
     op: Operator, operands: Sequence[Value], builder: Builder, facts: Facts | None = None, met: Any = None
 ) -> list[Value]:
     """Write the definition of `op` on `operands` (of the types of its own) as compute operations at the
-    insertion point of `builder`. The values returned have the declared result types. `met` is told where axes of two
-    sizes meet (derived.py)."""
+    insertion point of `builder`. The values returned have the declared result types; where `met` is told of axes of two sizes
+    that meet (derived.py), the inferred ones."""
     with Trace(builder.insert, facts or facts_of(op), op.location, met):
         try:
             results = _defined(op, operands)
-            for n, (t, r) in enumerate(zip(results, op.results)) if met is not None else ():
-                for axis, (d, e) in enumerate(zip(t.shape, r.type.shape)):  # type: ignore[attr-defined]
-                    met.result(d, e, axis, op.value_name(r, n))
-            values = [store(t, r.type) for t, r in zip(results, op.results)]  # type: ignore[arg-type]
+            types = [r.type for r in op.results] if met is None else op.infer_types()
+            for n, (t, type_) in enumerate(zip(results, types)) if met is not None else ():
+                for axis, (d, e) in enumerate(zip(t.shape, type_.shape)):  # type: ignore[attr-defined]
+                    met.result(d, e, axis, n)
+            values = [store(t, type_) for t, type_ in zip(results, types)]  # type: ignore[arg-type]
         except IRError:
             raise
         except DimError as error:

@@ -246,7 +246,7 @@ class OpDefinition:
     regions: dict[str, RegionField] = attrs.field(factory=dict)
     successors: dict[str, SuccessorField] = attrs.field(factory=dict)
     traits: tuple[Trait, ...] = ()
-    assembly: str | None = None
+    assembly: str | None = None  # of a class with a form of its own (`parse_items`): its `syntax`, for readers
     simple: bool = True  # every operand and result field holds exactly one value
 
     def has(self, trait: Trait) -> bool:
@@ -286,7 +286,10 @@ SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 
 def define(cls: type[Operation]) -> None:
     """Collect the fields that `cls` and its bases declare into `cls.definition`."""
-    made = OpDefinition(cls.name, traits=tuple(getattr(cls, "traits", ())), assembly=getattr(cls, "assembly", None))
+    own = getattr(cls, "syntax", "(a form of its own)") if hasattr(cls, "parse_items") else None
+    made = OpDefinition(
+        cls.name, traits=tuple(getattr(cls, "traits", ())), assembly=getattr(cls, "assembly", None) or own
+    )  # fmt: skip
     slots: list[tuple[type[_Field], dict[str, Any]]] = [
         (OperandField, made.operands), (ResultField, made.results), (AttributeField, made.attributes),
         (RegionField, made.regions), (SuccessorField, made.successors),

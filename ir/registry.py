@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -29,20 +30,49 @@ class Dialect:
     parse_attribute: Callable[[str], Any] | None = None
     parse_type: Callable[[str], Any] | None = None
 
+    _place: tuple[str, str | None] = attrs.field(init=False, repr=False, eq=False)  # the module that made it
+
     def __attrs_post_init__(self) -> None:
-        DIALECTS[self.name] = self
+        self._place = _caller()
+        old = DIALECTS.get(self.name)
+        if old is not None and old._place != self._place:
+            raise ValueError(
+                f"there is a dialect '{self.name}' already, of module {old._place[0]}; choose another name, or add to "
+                f"it: from stepwell.ir.registry import DIALECTS; DIALECTS['{self.name}'].op"
+            )
+        DIALECTS[self.name] = self  # a module that is run again takes the place of its first run
 
     def op(self, cls: C) -> C:
         """Register an operation class: collects its declared fields."""
+        if not isinstance(getattr(cls, "name", None), str):
+            raise ValueError(f'class {cls.__qualname__} needs its name: name = "{self.name}.{cls.__name__.lower()}"')
         if not cls.name.startswith(self.name + "."):
             raise ValueError(f"operation '{cls.name}' does not belong to dialect '{self.name}'")
         if cls.__doc__ is None or "definition" in vars(cls):
             raise ValueError(f"operation '{cls.name}' needs a docstring and may be registered once")
+        old = self.operations.get(cls.name)
+        if old is not None and (old.__module__, old.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(
+                f"operation '{cls.name}' is registered already, by class {old.__module__}.{old.__qualname__}; "
+                f"give {cls.__qualname__} another name"
+            )
+        check = getattr(cls, "check_class", None)
+        if check is not None:
+            check()
         define(cls)
         if self.closed and cls.discardable is None:
             cls.discardable = ()
         self.operations[cls.name] = OPERATIONS[cls.name] = cls
         return cls
+
+
+def _caller() -> tuple[str, str | None]:
+    """Name and file of the module that makes a dialect."""
+    frame = inspect.currentframe()
+    while frame is not None and (frame.f_globals.get("__name__") == __name__ or "<attrs" in frame.f_code.co_filename):
+        frame = frame.f_back
+    names = {} if frame is None else frame.f_globals
+    return str(names.get("__name__")), names.get("__file__")
 
 
 def load(module: str) -> None:

@@ -6,6 +6,7 @@ dialects/scalar.py says what each computes. What an operator of C does not say b
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -19,6 +20,8 @@ from ..ir.floats import decode_float, encode_float
 
 ATOM, UNARY, MUL, ADD, RELATION, EQUALITY, AND, XOR, OR, ALL, ANY, CONDITIONAL = range(12, 0, -1)
 
+_LITERAL = re.compile(r"-?\d+(?:ll)?")
+
 
 @attrs.frozen
 class Expr:
@@ -27,6 +30,11 @@ class Expr:
     text: str
     rank: int = ATOM
     reads: frozenset[Value] = frozenset()
+
+    @property
+    def number(self) -> int | None:
+        """The value of an integer literal."""
+        return int(self.text.removesuffix("ll")) if _LITERAL.fullmatch(self.text) else None
 
     def at(self, rank: int) -> str:
         """The text as an operand of something that binds with `rank`."""
@@ -72,10 +80,16 @@ class CTypes:
 
 def integer_literal(value: int, bits: int = 32) -> Expr:
     """An integer constant of `bits` bits; the smallest ones, which C cannot write, as a difference."""
-    long = "ll" if not -(1 << 31) <= value < 1 << 31 else ""
+    lowest = -(1 << 31) + (bits > 32)  # a difference of ints would be an int, which is too narrow for what follows
+    long = "ll" if not lowest <= value < 1 << 31 else ""
     if value == -(1 << 63) or (value == -(1 << 31) and not long):
         return Expr(f"{value + 1}{long} - 1", ADD)
     return Expr(f"{value}{long}", ATOM if value >= 0 else UNARY)
+
+
+def index_literal(value: int) -> Expr:
+    """An index constant, wrapped to 64 bits."""
+    return integer_literal((value + (1 << 63)) % (1 << 64) - (1 << 63), 64)
 
 
 def float_literal(bits: int, type: FloatType) -> Expr:
@@ -111,7 +125,9 @@ def literal(value: IntegerAttr | FloatAttr) -> Expr:
         return float_literal(value.bits, value.type)
     if value.type is i1:
         return Expr("true" if value.value & 1 else "false")
-    width = value.type.width if isinstance(value.type, IntegerType) else 64
+    if not isinstance(value.type, IntegerType):
+        return index_literal(value.value)
+    width = value.type.width
     wrapped = value.value & ((1 << width) - 1)
     return integer_literal(wrapped - (wrapped >> (width - 1) << width), width)
 
@@ -138,6 +154,10 @@ class Use:
 
 
 Rule = Callable[[Use], Expr]
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "addi": operator.add, "subi": operator.sub, "muli": operator.mul, "andi": operator.and_, "ori": operator.or_,
+    "xori": operator.xor,
+}  # fmt: skip
 
 
 def infix(symbol: str, rank: int) -> Rule:
@@ -176,10 +196,19 @@ def cast(u: Use) -> Expr:
     return u.args[0] if name == u.c.name(u.types[0]) else Expr(f"({name}){u.text(0, UNARY)}", UNARY)
 
 
-def integer(name: str, symbol: str, rank: int) -> Rule:
-    """Wrapping arithmetic: the operator itself on `index`, which does not overflow."""
-    by_operator, by_helper = infix(symbol, rank), call(name)
-    return lambda u: by_operator(u) if isinstance(u.types[0], IndexType) else by_helper(u)
+def integer(name: str, symbol: str, rank: int, otherwise: Rule | None = None) -> Rule:
+    """Wrapping arithmetic: the operator itself on `index`, which does not overflow; else a helper, or `otherwise`.
+
+    Small literals are ints in C, and an operator on two of them would be one too: such are computed here."""
+    by_operator, by_type = infix(symbol, rank), otherwise or call(name)
+
+    def rule(u: Use) -> Expr:
+        if not isinstance(u.types[0], IndexType):
+            return by_type(u)
+        a, b = (arg.number for arg in u.args)
+        return by_operator(u) if a is None or b is None else index_literal(_ARITHMETIC[name](a, b))
+
+    return rule
 
 
 INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -218,7 +247,10 @@ def _cmpf(u: Use) -> Expr:
 
 
 def _extsi(u: Use) -> Expr:
-    return Expr(f"{u.text(0, ANY)} ? -1 : 0", CONDITIONAL) if u.types[0] is i1 else cast(u)
+    if u.types[0] is not i1:
+        return cast(u)
+    minus = "-1ll" if isinstance(u.result, IndexType) and u.c.index_bits == 64 else "-1"  # see `integer`
+    return Expr(f"{u.text(0, ANY)} ? {minus} : 0", CONDITIONAL)
 
 
 def _extui(u: Use) -> Expr:
@@ -272,7 +304,10 @@ def _float_to_int(name: str) -> Rule:
 
 
 def _select(u: Use) -> Expr:
-    return Expr(f"{u.text(0, ANY)} ? {u.text(1, CONDITIONAL + 1)} : {u.text(2, CONDITIONAL)}", CONDITIONAL)
+    first = u.text(1, CONDITIONAL + 1)
+    if isinstance(u.result, IndexType) and u.args[1].number is not None and u.c.index_bits == 64:
+        first = first.removesuffix("ll") + "ll"  # two small literals would give an int; see `integer`
+    return Expr(f"{u.text(0, ANY)} ? {first} : {u.text(2, CONDITIONAL)}", CONDITIONAL)
 
 
 def _constant(u: Use) -> Expr:
@@ -318,9 +353,9 @@ SCALARS: dict[str, Rule] = {
     "arith.addi": integer("addi", "+", ADD),
     "arith.subi": integer("subi", "-", ADD),
     "arith.muli": integer("muli", "*", MUL),
-    "arith.andi": infix("&", AND),
-    "arith.ori": infix("|", OR),
-    "arith.xori": infix("^", XOR),
+    "arith.andi": integer("andi", "&", AND, infix("&", AND)),
+    "arith.ori": integer("ori", "|", OR, infix("|", OR)),
+    "arith.xori": integer("xori", "^", XOR, infix("^", XOR)),
     "arith.addf": infix("+", ADD),
     "arith.subf": infix("-", ADD),
     "arith.mulf": infix("*", MUL),

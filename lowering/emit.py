@@ -290,7 +290,7 @@ class Emitter:
         return self.load(kept, 0)
 
     def zero(self, type: Type) -> Value:
-        return self.constant(_zero(type))
+        return self.constant(zero_of(type))
 
     def _copy(self, op: Operation, mapping: dict[Value, Value]) -> None:
         operands = [self._mapped(v, mapping) for v in op.operands]
@@ -429,6 +429,14 @@ def simple_combiner(op: compute.Reduce) -> str | None:
     return kind if dialect == "arith" else None
 
 
+ORDERED = "its combiner is not associative and commutative"
+
+
+def in_any_order(op: compute.Reduce) -> bool:
+    """Whether threads and lanes may share a reduction, each taking some of its elements."""
+    return bool(op.associative and op.commutative)
+
+
 def chunk_levels(op: compute.Reduce, count: Dim) -> int:
     """How many levels of chunks a reduction of `count` steps is worth.
 
@@ -444,8 +452,8 @@ def _reads_in_order(op: Operation, arguments: Sequence[Value]) -> bool:
     return isinstance(op, compute.Read) and [*op.indices] == [*arguments]
 
 
-def _zero(type: Type) -> Attribute:
-
+def zero_of(type: Type) -> Attribute:
+    """The constant 0."""
     return FloatAttr.of(0.0, type) if isinstance(type, FloatType) else IntegerAttr(0, type)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..dialects import loop
 from ..ir.attributes import DimsAttr, IndexType
 from ..ir.core import Block, BlockArgument, Operation, Value
@@ -9,20 +11,27 @@ from ..ir.dims import Dim
 
 
 def nonnegative(value: Value, depth: int = 12) -> bool:
-    """Whether an index is seen to be at least 0: dims, positions, and sums, products and quotients of such."""
-    owner = value.owner
+    """Whether an index is seen to be at least 0: dims, positions, and sums, products and quotients of such. Strides
+    and other index arguments may be negative, and so may a dim with a difference in it."""
+    dim, owner = dim_of(value), value.owner
+    if dim is not None:
+        return nonnegative_tree(dim.display_tree())
     if isinstance(owner, Block):
         parent = owner.parent_op
-        return isinstance(parent, loop.Kernel) or (
-            isinstance(parent, loop.For) and depth > 0 and nonnegative(parent.lo, depth - 1)
-        )
-    if owner.op_name == "arith.constant":
-        return int(owner.value_of("value")) >= 0
-    if owner.op_name in ("loop.id", "dim.value"):
-        return owner.op_name == "loop.id" or dim_of(value) is not None
+        return isinstance(parent, loop.For) and depth > 0 and nonnegative(parent.lo, depth - 1)
+    if owner.op_name == "loop.id":
+        return True
     simple = ("addi", "muli", "divui", "remui", "divsi", "remsi", "floordivsi", "ceildivsi", "minsi", "maxsi")
     inside = owner.op_name.partition(".")[2] in simple and depth > 0
     return inside and all(nonnegative(v, depth - 1) for v in owner.operands)
+
+
+def nonnegative_tree(tree: tuple[Any, ...]) -> bool:
+    """The same of a dim as it is printed."""
+    kind, *rest = tree
+    if kind == "const":
+        return bool(rest[0] >= 0)
+    return kind == "sym" or (kind != "sub" and all(map(nonnegative_tree, rest)))
 
 
 def dim_of(value: Value) -> Dim | None:

@@ -31,11 +31,11 @@ from .c_scalars import (
     Expr,
     Use,
     helper,
-    integer_literal,
+    index_literal,
     predicate,
     scalar,
 )
-from .index_facts import dim_of, nonnegative, positive
+from .index_facts import dim_of, nonnegative, nonnegative_tree, positive
 from .names import Names, comment, identifier
 from .prelude import Prelude
 
@@ -252,7 +252,8 @@ class KernelPrinter:
 
     def is_free(self, op: Operation, made: Expr) -> bool:
         """Constants and single names are written out at each use."""
-        return op.op_name == "arith.constant" or (not made.reads and made.text.isidentifier())
+        literal = op.op_name == "arith.constant" or made.number is not None
+        return literal or (not made.reads and made.text.isidentifier())
 
     def joins_user(self, op: Operation, made: Expr) -> bool:
         """Whether the expression may be written where it is used."""
@@ -296,6 +297,8 @@ class KernelPrinter:
         if not (nonnegative(a) and positive(b, op)):
             return None
         left, right = self.values[a], self.values[b]
+        if left.number is not None and right.number is not None:
+            return index_literal(left.number // right.number if symbol == "/" else left.number % right.number)
         return Expr(f"{left.at(MUL)} {symbol} {right.at(UNARY)}", MUL, left.reads | right.reads)
 
     def load(self, op: loop.Load) -> Expr:
@@ -318,7 +321,7 @@ class KernelPrinter:
         """A dim as an expression over the kernel's symbols."""
         kind, *rest = tree
         if kind == "const":
-            return integer_literal(rest[0])
+            return index_literal(rest[0])
         if kind == "sym":
             if rest[0] not in self.symbols:
                 raise self.at.error(f"uses dim symbol '{rest[0]}', no argument of kernel '{self.kernel.sym_name}'")
@@ -330,7 +333,7 @@ class KernelPrinter:
         return self.dim_call(kind, left, right, rest)
 
     def dim_call(self, kind: str, left: Expr, right: Expr, trees: Sequence[Any]) -> Expr:
-        simple = trees[1][0] == "const" and trees[1][1] > 0 and _tree_nonnegative(trees[0])
+        simple = trees[1][0] == "const" and trees[1][1] > 0 and nonnegative_tree(trees[0])
         if simple and kind == "ceildiv":
             return Expr(f"({left.at(ADD)} + {trees[1][1] - 1}) / {right.text}", MUL)
         if simple and kind in ("floordiv", "mod"):
@@ -483,13 +486,6 @@ def _changes(op: Operation, reads: frozenset[Value]) -> bool:
     if isinstance(op, (loop.Barrier, loop.WarpBarrier)):
         return any(b.type.space != "register" for b in reads)  # type: ignore[attr-defined]
     return not isinstance(op, (loop.For, loop.If)) and op.op_name.startswith("rt.")
-
-
-def _tree_nonnegative(tree: tuple[Any, ...]) -> bool:
-    kind, *rest = tree
-    if kind == "const":
-        return bool(rest[0] >= 0)
-    return kind == "sym" or (kind != "sub" and all(map(_tree_nonnegative, rest)))
 
 
 # ---------------------------------------------------------------- modules

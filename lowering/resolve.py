@@ -9,6 +9,7 @@ from ..dialects.operator import Operator
 from ..ir.attributes import ArrayAttr, StringAttr
 from ..ir.builder import Builder
 from ..ir.core import Block, BlockArgument, Operation, Region, Value
+from ..ir.facts import Truth
 from ..ir.passes import Pass
 from .fused import Fused
 from .variants import VARIANTS, Candidate, Variant, candidates
@@ -96,8 +97,19 @@ def _variants(group: rt.Group, candidate: Candidate) -> list[Variant]:
     refusal = found.refusal(candidate)
     if refusal is not None:
         raise op.error(f"cannot take variant '{name}': {refusal}")
+    if found.guard(candidate) is None:
+        raise op.error(f"cannot take variant '{name}': {_never(found, candidate)}")
     last = [v for v in candidates(candidate) if v.guard(candidate) == rt.Guard()][-1:]
     return [found, *last]
+
+
+def _never(variant: Variant, candidate: Candidate) -> str:
+    """Why a variant's guard cannot hold."""
+    for relation in variant.prefer(candidate):
+        if candidate.facts.prove(relation) is Truth.NO:
+            return f"it needs {relation}, which is never so"
+    wide = ", or its 32-bit indices are too narrow" if variant.index_bits == 32 else ""
+    return f"what it needs of the sizes contradicts itself or the function's facts{wide}"
 
 
 def _forced(group: rt.Group) -> tuple[Operation, str] | None:

@@ -9,16 +9,23 @@ operator). `prefer` is a fact about the function's dims that becomes a guard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 import attrs
 
 from ..dialects.rt import Guard
-from ..ir.attributes import TensorType, Type
+from ..dialects.scalar import unsupported
+from ..ir.attributes import FileLoc, Location, TensorType, Type, unknown
 from ..ir.core import Value
+from ..ir.diagnostics import IRError
 from ..ir.dims import Relation, parse_facts, product
 from ..ir.facts import Contradiction, Facts, Truth
+from ..ir.parser import parse_type
+from ..ir.pass_options import near
+from ..ir.registry import DIALECTS, OPERATIONS
 from .fused import Arm, Fused
 from .schedules.generic import generic
 from .schedules.matmul import Product, product_form
@@ -75,6 +82,7 @@ class Variant:
 
     def refusal(self, candidate: Candidate) -> str | None:
         """Why this variant cannot implement the group; None when it can."""
+        _check_operators(self)
         anchor = candidate.fused.anchor
         if self.target != candidate.target:
             return f"it is for target '{self.target}', not '{candidate.target}'"
@@ -114,32 +122,94 @@ def _name(value: Value) -> str:
     return f"operand %{value.hint}" if value.hint else "an operand"
 
 
+TARGETS = ("cuda", "cpu")
 VARIANTS: dict[str, Variant] = {}
 
 
 def register(variant: Variant) -> Variant:
-    if variant.name in VARIANTS:
+    old = VARIANTS.get(variant.name)
+    if old is not None and (_origin(old) is None or _origin(old) != _origin(variant)):
         raise ValueError(f"variant '{variant.name}' is registered already")
-    VARIANTS[variant.name] = variant
+    VARIANTS[variant.name] = variant  # a module that is run again takes the place of its first run
     return variant
 
 
+def _origin(variant: Variant) -> tuple[str, str, str] | None:
+    """Where a schedule that is a function is written."""
+    code = getattr(variant.schedule, "__code__", None)
+    return None if code is None else (variant.schedule.__module__, variant.schedule.__qualname__, code.co_filename)
+
+
+def _listed(name: str, what: str, given: Any) -> tuple[Any, ...]:
+    """`given`, which must be a list and not one string."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"variant '{name}' has {what} = {given!r}, but it must be a tuple, as in ({given!r},)")
+    return tuple(given)
+
+
+def _dtype(name: str, given: Type | str) -> Type:
+    """A type, also by its text."""
+    made: object = given
+    if isinstance(given, str):
+        try:
+            made = parse_type(given)
+        except IRError:
+            made = None
+    if not isinstance(made, Type) or unsupported(made) is not None:
+        raise ValueError(f"variant '{name}' has dtype {given!r}, but it must be a type of elements, as f16 or 'f32'")
+    return made
+
+
+def _operator_name(name: str, given: Any) -> str:
+    found = given if isinstance(given, str) else getattr(given, "name", None)
+    if not isinstance(found, str):
+        raise ValueError(f"variant '{name}' has operator {given!r}, but it must be a name, as 'nn.softmax', or a class")
+    return found
+
+
+def _check_operators(variant: Variant) -> None:
+    """Raise an IRError for a variant of an operator that its dialect does not have; warn where there is no such
+    dialect, which may be another extension's. Done when variants are looked at: what is named may be registered
+    after the variant."""
+    for name in () if variant in _checked else variant.operators or ():
+        if name not in OPERATIONS:
+            message = f"variant '{variant.name}' implements '{name}', which is not registered{near(name, OPERATIONS)}"
+            if name.partition(".")[0] in DIALECTS:
+                raise IRError(message, _location(variant))
+            warnings.warn(f"{message} ({_location(variant)})", stacklevel=2)
+    _checked.add(variant)
+
+
+_checked: set[Variant] = set()
+
+
+def _location(variant: Variant) -> Location:
+    code = getattr(variant.schedule, "__code__", None)
+    return unknown if code is None else FileLoc(code.co_filename, code.co_firstlineno, 1)
+
+
 def variant(
-    name: str, *, target: str, operators: Sequence[str | type] | None = None, dtypes: Sequence[Type] | None = None,
+    name: str, *, target: str, operators: Sequence[str | type] | None = None, dtypes: Sequence[Type | str] | None = None,
     prefer: str = "", accepts: Accepts = lambda candidate: None, rank: int = 100, index_bits: int = 64,
     contiguous: bool = True, aligned: bool = False,
 ) -> Callable[[Callable[[Arm], None]], Callable[[Arm], None]]:  # fmt: skip
     """Register a schedule function as a variant. `prefer` is a list of facts, `n <= 4096, n % 8 == 0`, over
-    symbols of the function; where the function lacks a symbol the variant is not taken."""
+    symbols of the function; where the function lacks a symbol the variant is not taken. `dtypes` are types or their
+    texts, `operators` classes or names; a name that no dialect has is an error when variants are first looked at."""
+    if target not in TARGETS:
+        raise ValueError(
+            f"variant '{name}' is for target '{target}', which does not exist{near(target, TARGETS)}; "
+            f"it must be {' or '.join(map(repr, TARGETS))} (the emulator runs variants of 'cuda')"
+        )
     facts = tuple(parse_facts(prefer)) if prefer else ()
+    names = None if operators is None else tuple(_operator_name(name, o) for o in _listed(name, "operators", operators))
+    kinds = None if dtypes is None else tuple(_dtype(name, d) for d in _listed(name, "dtypes", dtypes))
 
     def check(candidate: Candidate) -> str | None:
         missing = [s for f in facts for s in f.symbols if s not in candidate.symbols]
         return f"the function has no dim '{missing[0]}'" if missing else accepts(candidate)
 
     def add(schedule: Callable[[Arm], None]) -> Callable[[Arm], None]:
-        names = None if operators is None else tuple(o if isinstance(o, str) else o.name for o in operators)  # type: ignore[attr-defined]
-        kinds = None if dtypes is None else tuple(dtypes)
         register(Variant(
             name, target, schedule, check, lambda candidate: facts, names, kinds, index_bits, contiguous, aligned, rank,
         ))  # fmt: skip

@@ -18,7 +18,7 @@ from ..ir.attributes import FloatType, TensorType, i1
 from ..ir.diagnostics import IRError
 from ..ir.dims import Bcast, Dim, DimError, Relation, product, solve
 from ..ir.facts import Facts
-from .arrays import LARGE, accept_scalar, check_memory
+from .arrays import LARGE, accept_scalar, arrays_of, check_memory
 from .executor import sizes_text
 
 KINDS = ("randn", "rand", "zeros", "ones")
@@ -74,8 +74,17 @@ def make(
         value = loaded.get(parameter.name)
         kind = value if isinstance(value, str) else "randn"
         made.append(value if value is not None and not isinstance(value, str)
-                    else _generate(kind, parameter, symbols, generator))  # fmt: skip
+                    else _aligned(_generate(kind, parameter, symbols, generator)))  # fmt: skip
     return made
+
+
+def _aligned(made: Any) -> Any:
+    """The array in memory on 64 bytes: which variant runs must not hang on where NumPy found room."""
+    if not isinstance(made, np.ndarray):
+        return made
+    array = arrays_of("cpu").empty(made.shape, made.dtype)
+    array[...] = made
+    return array
 
 
 def _specs(specs: Sequence[str], signature: Signature) -> dict[str, tuple[str, Parameter]]:

@@ -7,11 +7,11 @@ import attrs
 from ...dialects import compute
 from ...ir.core import Block, Operation, Value
 from ...ir.dims import Dim
-from ..emit import Emitter
+from ..emit import ORDERED, Emitter, in_any_order, simple_combiner, zero_of
 from ..fused import Fused, enclosing
 
 PRODUCTS = ("arith.mulf", "arith.muli")
-SUMS = ("arith.addf", "arith.addi")
+SUMS = ("addf", "addi")
 
 
 @attrs.define(eq=False)
@@ -43,9 +43,11 @@ def product_form(fused: Fused) -> Product | str:
     if len(reduce.extents) != 1 or len(reduce.shape) < 2 or len(reduce.results) != 1:
         return "it is not a product of matrices"
     made = reduce.body.terminator.operands[0].defining_op
-    combiner = reduce.combiner.terminator.operands[0].defining_op
-    if made is None or made.op_name not in PRODUCTS or combiner is None or combiner.op_name not in SUMS:
+    starts_at_zero = reduce.get("inits").elements[0] is zero_of(reduce.result.tensor.element)
+    if made is None or made.op_name not in PRODUCTS or simple_combiner(reduce) not in SUMS or not starts_at_zero:
         return "it is not a sum of products"
+    if not in_any_order(reduce):
+        return ORDERED
     i, j, _ = reduce.body.arguments[-3:]
     for left, right in (made.operands, made.operands[::-1]):
         if j not in sources(left) and i not in sources(right):

@@ -32,6 +32,13 @@ class Tile:
     thread_m: int = 4
     thread_n: int = 4
 
+    def __attrs_post_init__(self) -> None:
+        """Threads share a tile and its parts evenly, and parts begin where vectors of `PAD` elements may."""
+        for width, part in ((self.m, self.thread_m), (self.n, self.thread_n)):
+            assert width % part == 0 and width % PAD == 0, f"{part} of {width} elements a thread"
+            assert part % min(part, PAD) == 0 and PAD % min(part, PAD) == 0, f"parts of {part} are not aligned"
+            assert self.k * width % self.threads == 0, f"{self.threads} threads cannot fill {self.k} by {width}"
+
     @property
     def threads(self) -> int:
         return self.m // self.thread_m * (self.n // self.thread_n)
@@ -139,7 +146,7 @@ class MatmulKernel:
         emit = self.emit
         registers = emit.register(self.type, count, hint)
         at = emit.add(emit.mul(k, emit.number(width + PAD)), start)
-        step = 16 // loop.byte_width(self.type)
+        step = min(PAD, 16 // loop.byte_width(self.type))  # rows of a tile begin at multiples of PAD
         for first in range(0, count, step):
             together = min(step, count - first)
             part = emit.load(shared, emit.add(at, emit.number(first)), together, together > 1)

@@ -12,6 +12,7 @@ import attrs
 from ...dialects import compute
 from ...ir.core import Operation, Value
 from ...ir.dims import Dim
+from ..emit import ORDERED, in_any_order
 from ..fused import Fused, enclosing
 
 
@@ -69,6 +70,8 @@ def _check(fused: Fused, rows: Rows, op: Operation) -> str | None:
     if isinstance(op, compute.Reduce):
         if extra or not same(op.extents, (rows.length,)):
             return "its reductions run over different axes"
+        if not in_any_order(op):
+            return ORDERED
     elif extra and not (_one(extra[0]) or extra[0] is rows.length):
         return f"it computes rows of {extra[0]} and of {rows.length}"
     for read in compute.reads(op):

@@ -84,8 +84,6 @@ def _reduce(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width: in
 
 def _in_vectors(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width: int, hint: str) -> list[Value]:
     """What the whole vectors of a row give: vectors of partials, to be combined across lanes."""
-    if not (op.associative and op.commutative):
-        raise NotVectorisable
     whole = emit.named("whole", emit.dim(rows.length // width * width))
     levels = [emit.accumulators(op, width)]  # outermost first
     levels += [emit.accumulators(op, width, "part") for _ in range(chunk_levels(op, rows.length // width))]

@@ -182,11 +182,16 @@ class RowKernel:
         registers = self.emit.register(loop.signless(element), size, f"{tensor.hint or 'row'}_kept")
         self.kept[tensor] = registers
         below = self.emit.sources.get(tensor)
-        self.emit.sources[tensor] = self._from_registers(registers, below)
+        self.emit.sources[tensor] = self._from_registers(tensor, registers, below)
 
-    def _from_registers(self, registers: Value, below: Source | None) -> Source:
+    def _from_registers(self, tensor: Value, registers: Value, below: Source | None) -> Source:
+        """Registers at the current position of this row; any other element comes from where it came before."""
+        rank = tensor.tensor.rank
+
         def source(emit: Emitter, point: Point) -> Value:
-            if point.indices[-1] is not self.position:
+            assert self.position is not None
+            own = [*self.indices[: rank - 1], self.position]  # weights have no row
+            if [*point.indices] != own:
                 assert below is not None
                 return below(emit, point)
             assert self.slot is not None

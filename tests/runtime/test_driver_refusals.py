@@ -284,3 +284,13 @@ def test_interrupted(capsys, monkeypatch):
     monkeypatch.setattr(api, "compile", interrupt)
     status, _, err = run(capsys, "run", SOFTMAX)
     assert status == 130 and err == "interrupted\n"
+
+
+def test_generated_inputs_are_aligned():
+    """Else the variant that runs would hang on where NumPy found room."""
+    from stepwell.runtime import api, inputs
+
+    entry = api.entry_of(api.load_source(SOFTMAX))
+    for m in range(1, 20):
+        [x] = inputs.make([], api.Signature.of(entry), entry, {"m": m, "n": 9}, 0)
+        assert x.__array_interface__["data"][0] % 64 == 0
