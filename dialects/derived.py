@@ -16,7 +16,7 @@ import attrs
 from ..ir.builder import Builder
 from ..ir.core import Block, BlockArgument, Value
 from ..ir.dims import Bcast, Dim, DimError, Relation, as_dim, dim_max, product
-from ..ir.facts import Facts
+from ..ir.facts import Facts, Truth
 from .compute import Map, Read, Reduce, reads
 from .operator import ONE, Operator, Requirement, trace
 
@@ -48,13 +48,27 @@ def derived_requirements(op: Operator, stated: Sequence[Requirement], bounds: bo
         _DERIVED[key] = _derive(op, bounds)
         if len(_DERIVED) > _MOST_DERIVED:
             _DERIVED.popitem(last=False)
-    found = [need.requirement(op) for need in _DERIVED[key]]
-    same = {d for r in stated for d in _signs(r)}
-    return [r for r in found if r.relation.kind != "==" or r.relation.difference not in same]
+    known, found = list(stated), []
+    for need in _DERIVED[key]:
+        requirement = need.requirement(op)
+        if not _covered(requirement, known):
+            known.append(requirement)
+            found.append(requirement)
+    return found
 
 
-def _signs(r: Requirement) -> tuple[Dim, ...]:
-    return (r.relation.difference, -r.relation.difference) if r.relation.kind == "==" else ()
+def _covered(requirement: Requirement, known: Sequence[Requirement]) -> bool:
+    """Whether one of `known` is the same equation, or those of them that are one relation imply it."""
+    relation = requirement.relation
+    if relation.kind == "==":
+        same = (relation.difference, -relation.difference)
+        if any(k.relation.kind == "==" and _among(k.relation.difference, same) for k in known):
+            return True
+    facts = [k.relation for k in known if not k.alternatives]
+    try:
+        return bool(facts) and requirement.prove(Facts(facts)) is Truth.YES
+    except DimError:  # they exclude each other: one of them is an error already
+        return False
 
 
 def _derive(op: Operator, bounds: bool) -> tuple[_Need, ...]:
@@ -82,11 +96,14 @@ class _Met:
     def __init__(self) -> None:
         self.needs: dict[tuple[Relation, ...], _Need] = {}
         self.pairs: set[tuple[Dim, Dim]] = set()  # what met
+        self.indices: list[tuple[BlockArgument, Dim]] = []  # with the size that each must stay below
         self.results: set[tuple[Dim, Dim]] = set()  # one is 1 or the other, a size of the result: says more
 
-    def __call__(self, d: Dim, r: Dim, back: int | None) -> None:
-        """An axis of size d is broadcast to one of size r."""
+    def __call__(self, d: Dim, r: Dim, back: int | None, index: Value | None) -> None:
+        """An axis of size d is broadcast to one of size r, and read at an index of that."""
         parts = bcast_parts(r)
+        if isinstance(index, BlockArgument):
+            self.indices.append((index, r))
         self.pairs.add((d, r))
         for other in parts if _among(d, parts) else (r,):
             if other is not d and (other, d) not in self.pairs and not {(d, other), (other, d)} & self.results:
@@ -133,7 +150,12 @@ def _among(d: Dim, dims: Sequence[Dim]) -> bool:
 
 def _bounds(op: Map | Reduce, block: Block, met: _Met) -> Iterator[_Need]:
     """What the reads of a map or reduction need in order to be in bounds."""
-    extents = dict(zip(op.body.arguments, op.space))
+    extents: dict[Any, Dim] = dict(zip(op.body.arguments, op.space))
+    for index, r in met.indices:
+        extent = extents.get(index)
+        if extent is not None and not _among(extent, bcast_parts(r)) and Facts().prove(extent <= r) is not Truth.YES:
+            text = f"reads what is broadcast to size {r} at 0 to {extent - 1}"
+            yield _Need((extent <= r,), _fixed(text), extent <= r)
     for read in reads(op):
         if not isinstance(read, Read):
             continue
@@ -167,8 +189,8 @@ def _inside(
         name = "a tensor inside" if position is None else op.value_name(op.operands[position])
         return f"reads axis {axis} of {name} at {low} to {high}, but its size is {size}"
 
-    for over, holds in ((-low, ZERO <= low), (high + 1 - size, high + 1 <= size)):
-        if Facts().prove(holds).value == "yes":
+    for over, holds in ((-low, low >= ZERO), (high + 1 - size, high + 1 <= size)):
+        if Facts().prove(holds) is Truth.YES:
             continue
         empty = [e.eq(ZERO) for e in extents]
         whole = (dim_max(over, 0) * product(extents)).eq(ZERO) if empty else holds

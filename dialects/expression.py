@@ -57,12 +57,12 @@ _HINTS = "ijkl"
 _trace: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
-Meeting = Callable[[Dim, Dim, "int | None"], None]
+Meeting = Callable[[Dim, Dim, "int | None", "Value | None"], None]
 
 
 class Trace:
     """One definition being traced: where its operations go, and what is known about dims. `met` is told of each
-    axis of size d that is broadcast to one of size r, and how far from the right it is, where d is not r."""
+    axis of size d that is broadcast to one of size r where d is not r, how far from the right it is, and the index."""
 
     def __init__(
         self, insert: Callable[[Operation], Any], facts: Facts, location: Location = unknown, met: Meeting | None = None
@@ -160,7 +160,7 @@ def broadcast_index(d: Dim, result: Dim, i: Scalar, back: int | None = None) -> 
         return dim_value(0)
     trace = current()
     if trace.met is not None and d is not result:
-        trace.met(d, result, back)
+        trace.met(d, result, back, i.value)
     if equal_dims(d, result) or current().facts.prove(d.ne(1)) is Truth.YES:
         return i
     return select(compare_scalars("eq", dim_value(d), dim_value(1)), dim_value(0), i)
@@ -248,7 +248,7 @@ def _met_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
             found = [s[-back] for s in shapes if len(s) >= back and s[-back].is_constant and s[-back] is not ONE]
             for d in found:
                 if d is not found[0]:
-                    met(found[0], d, back)  # type: ignore[misc]
+                    met(found[0], d, back, None)  # type: ignore[misc]
         raise
 
 

@@ -73,7 +73,7 @@ class FuncOp(Operation):
     name = "func.func"
     syntax = (
         "@name<symbols>(%argument: type {attributes}, ...) -> results where facts attributes {attributes} { body }\n"
-        "  func.func @f<m, n>(%x: tensor<[m, n], f32>, %k: index {dim = m}) -> f32 where n % 8 == 0, n <= 4096 { ... }\n"
+        "  func.func @f<m, n>(%x: tensor<[m, n], f32>, %k: index {dim = m}) -> f32 where n % 8 == 0, n <= 99 { ... }\n"
         "  facts relate sums, products, `floordiv`, `ceildiv`, `%` (`mod`), `min` and `max` of symbols and numbers by\n"
         "  ==, !=, <, <=, > or >=; each call is checked against them, and what they prove is tested no more.\n"
         "  <symbols>, `-> results`, where and attributes may be left out; without a body it is a declaration."

@@ -310,8 +310,8 @@ def trace(
     op: Operator, operands: Sequence[Value], builder: Builder, facts: Facts | None = None, met: Any = None
 ) -> list[Value]:
     """Write the definition of `op` on `operands` (of the types of its own) as compute operations at the
-    insertion point of `builder`. The values returned have the declared result types; where `met` is told of axes of two sizes
-    that meet (derived.py), the inferred ones."""
+    insertion point of `builder`. The values returned have the declared result types; where `met` is told of axes
+    of two sizes that meet (derived.py), the inferred ones."""
     with Trace(builder.insert, facts or facts_of(op), op.location, met):
         try:
             results = _defined(op, operands)

@@ -223,14 +223,16 @@ class Format:
 
     def _look_ahead(self) -> None:
         """Tell attributes whether a colon follows them, and attr-dict whether a region does."""
-        colon = False
+        colon, after = False, None
         for element in reversed(list(_flat(self.elements))):
             if isinstance(element, AttributeValue):
                 element.before_colon = colon
             elif isinstance(element, AttrDict):
                 element.before_region = any(isinstance(e, RegionBody | AllRegions) for e in self.elements)
+                element.before_colon = isinstance(after, Literal) and after.text == ":"
             elif isinstance(element, Literal):
                 colon = colon or element.text == ":"
+            after = element
 
     # -- reading
 
@@ -249,6 +251,8 @@ class Format:
         for element in self.elements:
             if isinstance(element, Literal):
                 if not p.optional(":"):
+                    if s.all_operands or any(f.single for f in self.definition.results.values()):
+                        raise p.expected("':' and the types, as in ': (operand types) -> result type'")
                     s.operand_types, s.result_types = [], []
             elif not (isinstance(element, FunctionalType) and s.operand_types is not None):
                 element.read(p, s)

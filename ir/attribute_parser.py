@@ -397,8 +397,8 @@ class Inner:
     def label(self, c: Children) -> tuple[Any, ...]:
         return tuple(c[2]) if len(c) == 5 else ()
 
-    def argument(self, c: Children) -> tuple[str, int, Type, Location]:
-        location = self.scope.read("location", loc_text(c[3].text)) if len(c) == 4 else unknown
+    def argument(self, c: Children) -> tuple[str, int, Type, Location | None]:
+        location = self.scope.read("location", loc_text(c[3].text)) if len(c) == 4 else None
         return c[0].text, c[0].start, c[2], location
 
     def file_location(self, c: Children) -> Location:

@@ -42,7 +42,7 @@ def _shell(
             copy = blocks[block] = Block()
             copy.hint = block.hint
             for argument in block.arguments:
-                mapping[argument] = copy.add_argument(argument.type, argument.hint, argument.location)
+                mapping[argument] = copy.add_argument(argument.type, argument.hint, argument._location)
             copies.append(copy)
         regions.append(Region(copies))
     operands = tuple(mapping.get(v, v) for v in op.operands)

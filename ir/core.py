@@ -79,13 +79,25 @@ class OpResult(Value):
 class BlockArgument(Value):
     """Argument number `index` of `block`."""
 
-    __slots__ = ("block", "index", "location")
+    __slots__ = ("_location", "block", "index")
 
-    def __init__(self, type: Type, block: Block, index: int, hint: str | None, location: Location) -> None:
+    def __init__(self, type: Type, block: Block, index: int, hint: str | None, location: Any) -> None:
         super().__init__(type, hint)
         self.block = block
         self.index = index
-        self.location = location
+        self._location = location
+
+    @property
+    def location(self) -> Location:
+        """Where it is written. The parser leaves a pair (source, offset), which is resolved when asked."""
+        location = self._location
+        if type(location) is tuple:
+            location = self._location = location[0].location(location[1])
+        return location  # type: ignore[no-any-return]
+
+    @location.setter
+    def location(self, location: Location) -> None:
+        self._location = location
 
     @property
     def owner(self) -> Block:
@@ -310,7 +322,7 @@ class Block:
         for index, type in enumerate(argument_types):
             self.add_argument(type, hints[index] if index < len(hints) else None)
 
-    def add_argument(self, type: Type, hint: str | None = None, location: Location = unknown) -> BlockArgument:
+    def add_argument(self, type: Type, hint: str | None = None, location: Any = unknown) -> BlockArgument:
         argument = BlockArgument(type, self, len(self.arguments), hint, location)
         self.arguments.append(argument)
         return argument

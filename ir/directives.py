@@ -219,12 +219,14 @@ class SuccessorName(Element):
 class AttrDict(Element):
     shown: tuple[str, ...]
     before_region: bool = False
+    before_colon: bool = False
 
     def starts(self, p: ItemParser) -> bool:
         return p.kind() in ("DICT", "EMPTY")
 
     def read(self, p: ItemParser, s: State) -> None:
-        for name, value in p.attr_dict(before_region=self.before_region).items():
+        region = self.before_region and not (self.before_colon and p.follows("COLON"))
+        for name, value in p.attr_dict(before_region=region).items():
             if name in s.properties:
                 raise p.error(f"attribute '{name}' is given twice")
             s.attributes[name] = value
@@ -307,6 +309,8 @@ class AllOperands(Element):
 
     def read(self, p: ItemParser, s: State) -> None:
         s.all_operands = p.values()
+        if s.all_operands and p.at_value():
+            raise p.expected("',' between operands")
 
     def write(self, op: Operation, p: Printer) -> None:
         p.write(p.names(op.operands))

@@ -16,14 +16,13 @@ from .attributes import (
     StringAttr,
     SymbolRefAttr,
     Type,
-    unknown,
 )  # fmt: skip
 from .core import Block, Operation, Region, Value
 from .definition import set_results, without_defaults
 from .diagnostics import IRError
 from .dims import Dim, DimError, parse_facts
 from .lexer import Tok, inner_tokens
-from .literals import InnerError, number_attribute, parse_int, symbol_reference, unquote
+from .literals import InnerError, number_attribute, parse_int, symbol_reference, unquote, without_point
 from .syntax import RegionNode
 from .verifier import check_fields
 
@@ -59,7 +58,7 @@ class Region_:
 
     region: Region
     node: RegionNode
-    arguments: list[tuple[str, int, Type, Location]] = attrs.field(factory=list)
+    arguments: list[tuple[str, int, Type, Location | None]] = attrs.field(factory=list)
     entry: bool = False
     terminator: Callable[[], Operation] | None = None
 
@@ -92,9 +91,13 @@ class ItemParser:
         except RecursionError:
             raise self.error("nested too deeply") from None
         except (IndexError, KeyError, ValueError) as error:  # a `parse_items` that expected more
+            if _in_infer_types(error):
+                raise
             raise self.error(f"'{self.cls.name}' cannot be read from this: {error}") from None
         if self.index < len(self.items):
-            raise self.error(f"unexpected '{self.items[self.index].text}' in '{self.cls.name}'")
+            token = self.items[self.index]
+            point = without_point(self.builder.text, token.start)
+            raise self.error(f"unexpected '{token.text}' in '{self.cls.name}'{point}")
         return op
 
     # -- where
@@ -232,12 +235,13 @@ class ItemParser:
         names = []
         if self.at_value():
             names.append(self.value())
-            while self.at(",") and self._follows("VALUE"):
+            while self.at(",") and self.follows("VALUE"):
                 self.index += 1
                 names.append(self.value())
         return names
 
-    def _follows(self, kind: str) -> bool:
+    def follows(self, kind: str) -> bool:
+        """Is the token after the next of that kind?"""
         after = self.index + 1
         return after < len(self.items) and self.items[after].type == kind
 
@@ -348,7 +352,7 @@ class ItemParser:
         return dict(found.entries)
 
     def _region_follows(self) -> bool:
-        return any(self._follows(kind) for kind in ("REGION", "EMPTY"))
+        return any(self.follows(kind) for kind in ("REGION", "EMPTY"))
 
     def dims(self) -> tuple[Dim | None, ...]:
         if not self.at("["):
@@ -392,13 +396,13 @@ class ItemParser:
 
     def argument(self) -> Argument:
         """`%x: f32 {a = 1} loc(...)`, or without a name."""
-        name = None
+        name, start = None, self.token.start if self.token else self._end()
         if self.at_value():
             name = self.value()
             self.expect(":")
         type = self.type()
         attributes = self.attr_dict()
-        location = self.builder.location(self.take()) if self.kind() == "LOC" else unknown
+        location = self.builder.location(self.take()) if self.kind() == "LOC" else self.builder.source.location(start)
         return Argument(name, type, attributes, location)
 
     def at_region(self) -> bool:
@@ -463,6 +467,14 @@ class ItemParser:
         return op
 
 
+def _in_infer_types(error: Exception) -> bool:
+    """Whether it comes of a shape rule, which is no matter of the text."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_name != "infer_types":
+        trace = trace.tb_next
+    return trace is not None
+
+
 def _parts(token: Token) -> list[Token]:
     """A colon and a function type that the lexer took together, apart."""
     if token.type != "SIGNATURE":
@@ -477,9 +489,10 @@ def _relexed(token: Tok) -> Any:
         yield part
 
 
-def _entry_argument(argument: Argument | tuple[Name, Type]) -> tuple[str, int, Type, Location]:
+def _entry_argument(argument: Argument | tuple[Name, Type]) -> tuple[str, int, Type, Location | None]:
+    location: Location | None = None  # where its name is
     if isinstance(argument, Argument):
         name, type, location = argument.name, argument.type, argument.location
     else:
-        (name, type), location = argument, unknown
+        name, type = argument
     return (name.text, name.offset, type, location) if name else ("", 0, type, location)

@@ -30,6 +30,7 @@ from .lexer import Tok
 
 _ESCAPE = re.compile(r"\\([0-9a-fA-F]{2}|.)")
 _SYMBOL_PART = re.compile(r'@(?:([\w$.]+)|("(?:[^"\\\n]|\\.)*"))')
+_NUMBER = re.compile(r"(-?\d+)([eE][-+]?\d+)")
 _NAMED = {"n": 10, "t": 9, "\\": 92, '"': 34}
 
 
@@ -40,6 +41,12 @@ class InnerError(Exception):
         super().__init__(message)
         self.message = message
         self.offset = offset
+
+
+def without_point(text: str, start: int) -> str:
+    """What to say where `e-5` at `start` was not expected: `1e-5` is two tokens, as in MLIR."""
+    number = next((m for m in _NUMBER.finditer(text, max(0, start - 40)) if m.start(2) == start), None)
+    return f" (a float needs a point: write {number[1]}.0{number[2]}, not {number[0]})" if number else ""
 
 
 def unquote(literal: str) -> str:

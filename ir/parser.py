@@ -165,7 +165,8 @@ class _Builder(ValueNames):
     def _top(self, nodes: list[Any], block: Block) -> Work:
         yield from self._ops([n for n in nodes if type(n) is not Tok or n.type != "ALIAS"], block)
         for forward in self.forwards.values():
-            self.report(self.error(forward.offset, "use of undeclared SSA value name"))
+            meant = forward.meant or self._meant(forward.key, self.values)
+            self.report(self.error(forward.offset, self._undeclared(forward.key, meant)))
 
     def report(self, error: IRError) -> None:
         if not self.recover or len(self.errors) >= _MAX_ERRORS:
@@ -338,6 +339,9 @@ class _Builder(ValueNames):
         except IRError as error:
             self.report(error)
         own_values, own_forwards, local = self.values, self.forwards, self.local
+        if isolated:
+            for forward in own_forwards.values():
+                forward.meant = forward.meant or self._meant(forward.key, own_values)
         self.values, self.forwards, self.local, self.blocks, self.undefined = saved
         if isolated:
             self._leave_isolated(own_forwards)
@@ -349,7 +353,10 @@ class _Builder(ValueNames):
         """What the region does not define may still be named outside: the verifier says why that is wrong."""
         for forward in forwards.values():
             try:
-                forward.replace_all_uses_with(self.use(forward.key, forward.type, forward.offset))
+                outer = self.use(forward.key, forward.type, forward.offset)
+                if isinstance(outer, Forward):
+                    outer.meant = outer.meant or forward.meant
+                forward.replace_all_uses_with(outer)
             except IRError as error:
                 self.report(error)
 
@@ -380,8 +387,8 @@ class _Builder(ValueNames):
             assert work.terminator is not None
             block.append(work.terminator())
 
-    def _add_argument(self, block: Block, name: str, offset: int, type: Type, location: Location) -> None:
-        value = block.add_argument(type, None, location)
+    def _add_argument(self, block: Block, name: str, offset: int, type: Type, location: Location | None) -> None:
+        value = block.add_argument(type, None, location or (self.source, offset))
         if name:
             value.hint = hint_of(name)
             self.define(name, value, offset)

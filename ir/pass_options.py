@@ -33,7 +33,7 @@ def option_fields(cls: type) -> dict[str, attrs.Attribute[Any]]:
 
 def near(name: str, names: Iterable[str]) -> str:
     """A question that names what `name` was probably meant to be; empty where nothing is near."""
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f"; did you mean '{found[0]}'?" if found else ""
 
 

@@ -30,14 +30,14 @@ class Dialect:
     parse_attribute: Callable[[str], Any] | None = None
     parse_type: Callable[[str], Any] | None = None
 
-    _place: tuple[str, str | None] = attrs.field(init=False, repr=False, eq=False)  # the module that made it
+    _module: str = attrs.field(init=False, repr=False, eq=False)  # that made it
 
     def __attrs_post_init__(self) -> None:
-        self._place = _caller()
+        self._module = _caller()
         old = DIALECTS.get(self.name)
-        if old is not None and old._place != self._place:
+        if old is not None and old._module != self._module:
             raise ValueError(
-                f"there is a dialect '{self.name}' already, of module {old._place[0]}; choose another name, or add to "
+                f"there is a dialect '{self.name}' already, of module {old._module}; choose another name, or add to "
                 f"it: from stepwell.ir.registry import DIALECTS; DIALECTS['{self.name}'].op"
             )
         DIALECTS[self.name] = self  # a module that is run again takes the place of its first run
@@ -66,13 +66,12 @@ class Dialect:
         return cls
 
 
-def _caller() -> tuple[str, str | None]:
-    """Name and file of the module that makes a dialect."""
+def _caller() -> str:
+    """The module that makes a dialect."""
     frame = inspect.currentframe()
     while frame is not None and (frame.f_globals.get("__name__") == __name__ or "<attrs" in frame.f_code.co_filename):
         frame = frame.f_back
-    names = {} if frame is None else frame.f_globals
-    return str(names.get("__name__")), names.get("__file__")
+    return "" if frame is None else str(frame.f_globals.get("__name__"))
 
 
 def load(module: str) -> None:

@@ -22,7 +22,7 @@ from lark.parsers.lalr_parser_state import ParseConf, ParserState
 from .attribute_parser import Inner, Scope
 from .diagnostics import IRError, Source
 from .lexer import SHORT_NAMES, BadTok, Tok, inner_tokens, outer_tokens
-from .literals import InnerError
+from .literals import InnerError, without_point
 from .registry import OPERATIONS
 
 STARTS = ["file", "type", "attribute", "function", "dictionary", "label", "location", "literal"]
@@ -261,7 +261,8 @@ def parse_tokens(start: str, tokens: Iterable[Tok], text: str, scope: Scope) -> 
     try:
         return parser.parse(start, tokens, len(text))
     except UnexpectedToken as error:
-        raise InnerError(expectation(error), _place(error, text)) from None
+        token: Any = error.token
+        raise InnerError(expectation(error) + without_point(text, token.start), _place(error, text)) from None
     except RecursionError:
         raise InnerError("nested too deeply", 0) from None
     finally:

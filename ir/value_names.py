@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 
-from .attributes import Type, none
-from .core import Operation, Value
+from .attributes import Location, TensorType, Type, none
+from .core import BlockArgument, Operation, Value
 from .diagnostics import Diagnostic, IRError, Source
 from .lexer import Tok
 from .literals import parse_int
+from .pass_options import near
 
 _RESULT = re.compile(r"(%[\w$.\-]+)\s*(?::\s*(\d+))?")
 
@@ -17,12 +19,13 @@ _RESULT = re.compile(r"(%[\w$.\-]+)\s*(?::\s*(\d+))?")
 class Forward(Value):
     """A value that is used before its definition."""
 
-    __slots__ = ("key", "offset")
+    __slots__ = ("key", "meant", "offset")
 
     def __init__(self, type: Type, key: str, offset: int) -> None:
         super().__init__(type)
         self.key = key
         self.offset = offset
+        self.meant = ""  # a question that names a value which is like it
 
 
 class Unknown(Value):
@@ -57,8 +60,22 @@ class ValueNames:
             raise self.error(
                 offset,
                 f"use of value '{name}' expects different type than prior uses: '{type}' vs '{value.type}'",
+                Diagnostic(_declared(name, value, type), self._place(value), "note"),
             )
         return value
+
+    def _place(self, value: Value) -> Location:
+        if isinstance(value, Forward):
+            return self.source.location(value.offset)
+        return value.location if isinstance(value, BlockArgument) else value.op.location  # type: ignore[attr-defined]
+
+    def _undeclared(self, key: str, meant: str, why: str = "") -> str:
+        return f"use of undeclared SSA value name '{key}'{why}{meant}"
+
+    def _meant(self, key: str, values: Iterable[str]) -> str:
+        """`; did you mean '%x'?`, of the names that are defined."""
+        names = {name.partition("#")[0][1:] for name in values if not isinstance(self.values.get(name), Forward)}
+        return near(key.partition("#")[0][1:], names).replace("'", "'%", 1)
 
     def _defined(self, key: str) -> bool:
         first = self.values.get(key.partition("#")[0])
@@ -70,10 +87,8 @@ class ValueNames:
         if isinstance(self.values.get(key.partition("#")[0]), Unknown):
             raise IRError([])  # it was reported where the value is defined
         if value is None or isinstance(value, Forward):
-            raise self.error(
-                offset,
-                f"use of undeclared SSA value name: '{key}' must be defined before this, or its type written",
-            )
+            why = ": it must be defined before this, or its type written"
+            raise self.error(offset, self._undeclared(key, self._meant(key, self.values), why))
         return value
 
     def define(self, key: str, value: Value, offset: int) -> None:
@@ -133,6 +148,25 @@ class ValueNames:
             if match[1] not in self.values or old is not None:
                 self.values[match[1]] = unknown
                 self.local.append(match[1])
+
+
+def _declared(name: str, value: Value, used: Type) -> str:
+    """`'%x' is declared here: dim 1 is 'n', not 'm'`"""
+    word = "first used" if isinstance(value, Forward) else "declared"
+    have = value.type
+    differs = [f"its type is '{have}'"]
+    if isinstance(have, TensorType) and isinstance(used, TensorType):
+        if have.rank != used.rank:
+            differs = [f"its rank is {have.rank}, not {used.rank}"]
+        else:
+            pairs = enumerate(zip(have.shape, used.shape, strict=True))
+            unlike = [(n, *("?" if d is None else d for d in pair)) for n, pair in pairs if pair[0] is not pair[1]]
+            differs = [f"dim {n} is '{a}', not '{b}'" for n, a, b in unlike]
+            if have.element is not used.element:
+                differs.append(f"its elements are {have.element}, not {used.element}")
+            if not differs:
+                differs = [f"its type is '{have}'"]
+    return f"'{name}' is {word} here: {', '.join(differs)}"
 
 
 def hint_of(name: str) -> str | None:

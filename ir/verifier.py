@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
-from .attributes import StringAttr
+from .attributes import Attribute, IntegerAttr, StringAttr
 from .core import Block, BlockArgument, Operation, OpResult, Region, UnregisteredOp, Value
-from .definition import SEGMENTS, OpDefinition, _Field
+from .definition import SEGMENTS, Float, OpDefinition, _Field
 from .diagnostics import Diagnostic, IRError
 from .dominance import dominator_tree
 from .pass_options import near
-from .registry import Graph, IsolatedFromAbove, NoTerminator, SymbolTable, Terminator
+from .registry import OPERATIONS, Graph, IsolatedFromAbove, NoTerminator, SymbolTable, Terminator
 
 Work = Generator[Any, None, None]
 
@@ -224,7 +224,7 @@ class _Verifier:
                     self._fault(op, f"'{op.op_name}' op: empty block: expect at least a terminator")
                 continue
             if known.needs_terminator and not self._class(type(last)).may_end:
-                self._fault(last, f"block with no terminator, has {_generic_text(last)}")
+                self._fault(last, f"{_does_not_end(op)}: block with no terminator, has {_text(last)}")
             for successor in last.successors:
                 if successor is blocks[0]:
                     self._fault(op, "entry block of region may not have predecessors")
@@ -251,10 +251,24 @@ def _values_of(block: Block) -> list[Value]:
     return [*block.arguments, *(r for op in block.ops for r in op.results)]
 
 
-def _generic_text(op: Operation) -> str:
+_OF_MLIR = ("builtin", "func", "arith", "math", "cf", "scf", "memref")
+
+
+def _text(op: Operation) -> str:
+    """The first line of an operation; of one that MLIR has, as mlir-opt shows it."""
     from .printer import print_operation
 
-    return print_operation(op, generic=True, hints=False).split("\n")[0]
+    same = op.op_name.partition(".")[0] in _OF_MLIR
+    return print_operation(op, generic=same, hints=not same).split("\n")[0]
+
+
+def _does_not_end(op: Operation) -> str:
+    """`@f does not end in 'func.return'`"""
+    dialect = op.op_name.partition(".")[0]
+    ends = [n for n, cls in OPERATIONS.items() if n.startswith(f"{dialect}.") and cls.definition.has(Terminator)]
+    name = op.get("sym_name")
+    shown = f"@{name.value}" if isinstance(name, StringAttr) else f"the body of '{op.op_name}'"
+    return f"{shown} does not end in {repr(ends[0]) if len(ends) == 1 else 'a terminator'}"
 
 
 def _in_scope(op: Operation, value: Value) -> bool:
@@ -315,7 +329,16 @@ def check_attributes(op: Operation, definition: OpDefinition, required: bool = T
             if required and not field.optional and not name.endswith("SegmentSizes"):
                 raise op.error(f"requires attribute '{name}'")
         elif not field.constraint.holds(value):
-            raise op.error(f"attribute '{name}' failed to satisfy constraint: {field.constraint.description}")
+            raise op.error(
+                f"attribute '{name}' failed to satisfy constraint: {field.constraint.description}"
+                f"{_as_float(value) if field.constraint is Float else ''}"
+            )
+
+
+def _as_float(value: Attribute) -> str:
+    """What an integer would be as a float; nothing of other attributes."""
+    number = str(value).partition(" :")[0]
+    return f"; '{number}' is an integer, write {number}.0" if isinstance(value, IntegerAttr) else ""
 
 
 def check_names(op: Operation, names: Iterable[str]) -> None:

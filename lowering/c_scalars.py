@@ -206,7 +206,9 @@ def integer(name: str, symbol: str, rank: int, otherwise: Rule | None = None) ->
         if not isinstance(u.types[0], IndexType):
             return by_type(u)
         a, b = (arg.number for arg in u.args)
-        return by_operator(u) if a is None or b is None else index_literal(_ARITHMETIC[name](a, b))
+        if a is not None and b is not None:
+            return index_literal(_ARITHMETIC[name](a, b))
+        return u.args[1] if name == "addi" and a == 0 else by_operator(u)
 
     return rule
 
@@ -305,8 +307,9 @@ def _float_to_int(name: str) -> Rule:
 
 def _select(u: Use) -> Expr:
     first = u.text(1, CONDITIONAL + 1)
-    if isinstance(u.result, IndexType) and u.args[1].number is not None and u.c.index_bits == 64:
-        first = first.removesuffix("ll") + "ll"  # two small literals would give an int; see `integer`
+    literals = all(arg.number is not None for arg in u.args[1:])
+    if literals and isinstance(u.result, IndexType) and u.c.index_bits == 64:
+        first = first.removesuffix("ll") + "ll"  # two small ones would give an int; see `integer`
     return Expr(f"{u.text(0, ANY)} ? {first} : {u.text(2, CONDITIONAL)}", CONDITIONAL)
 
 
@@ -315,11 +318,6 @@ def _constant(u: Use) -> Expr:
     if not isinstance(value, (IntegerAttr, FloatAttr)):
         raise u.op.error("cannot be printed: a kernel's constants are scalars")
     return literal(value)
-
-
-def _fpowi(u: Use) -> Expr:
-    power = Expr(f"({u.c.name(u.types[0])}){u.text(1, UNARY)}", UNARY)
-    return helper("powf", u.types[0], args=[u.args[0], power], c=u.c)
 
 
 _both, _either, _differ = infix("&&", ALL), infix("||", ANY), infix("!=", EQUALITY)
@@ -344,7 +342,7 @@ LIBM = {
         "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma", "log", "log10", "log1p", "log2", "round",
         "sin", "sinh", "sqrt", "tan", "tanh", "trunc")},
 }  # fmt: skip
-_MATH = (*LIBM, "rsqrt", "absi", "ctpop", "ctlz", "cttz", "ipowi", "isnan", "isinf", "isfinite")
+_MATH = (*LIBM, "rsqrt", "absi", "ctpop", "ipowi", "isnan", "isinf", "isfinite")
 
 SCALARS: dict[str, Rule] = {
     **{f"arith.{name}": call(name) for name in _CALLED},
@@ -376,7 +374,6 @@ SCALARS: dict[str, Rule] = {
     "arith.fptosi": _float_to_int("fptosi"),
     "arith.fptoui": _float_to_int("fptoui"),
     "arith.bitcast": between("bitcast"),
-    "math.fpowi": _fpowi,
 }
 _ON_BITS = ("arith.constant", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf", "arith.sitofp",
             "arith.uitofp", "loop.splat", "loop.extract", "loop.insert")  # fmt: skip
@@ -450,13 +447,10 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     "cmpi_uge": ("bool", _B, "return ({U})a >= ({U})b;"),
     "absi": ("{T}", _U, "return a < 0 ? ({T})(0 - ({W})a) : a;"),
     "ctpop": ("{T}", _U, "{T} n = 0;\n    for ({U} x = ({U})a; x; x &= ({U})(x - 1)) ++n;\n    return n;"),
-    "ctlz": ("{T}", _U, "{T} n = 0;\n"
-             "    for ({U} bit = ({U})1 << ({bits} - 1); bit && !(({U})a & bit); bit >>= 1) ++n;\n    return n;"),
-    "cttz": ("{T}", _U, "{T} n = 0;\n    for ({U} x = ({U})a; n < {bits} && !(x & 1); x >>= 1) ++n;\n    return n;"),
     "ipowi": ("{T}", _B, "{W} result = 1, base = ({W})a;\n"
               "    if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;\n"
               "    for (; b; b >>= 1, base *= base) if (b & 1) result *= base;\n    return ({T})result;"),
-    "bcast": ("{T}", _B, "return a == 1 ? b : a;"),
+    "bcast": ("{T}", _B, "return a == 1 ? b : a;"),  # of two extents
     "maximumf": ("{T}", _B, "return a == 0 && b == 0 ? a + b : a > b || a != a ? a : b;"),
     "minimumf": ("{T}", _B, "return a == 0 && b == 0 ? -(-a - b) : a < b || a != a ? a : b;"),
     "maxnumf": ("{T}", _B, "return a == 0 && b == 0 ? a + b : a > b || b != b ? a : b;"),

@@ -15,10 +15,10 @@ import attrs
 from ..dialects import arith, compute, dim, loop
 from ..ir.attributes import Attribute, FloatAttr, FloatType, IntegerAttr, Type, VectorType, i64, index
 from ..ir.builder import Builder
-from ..ir.core import Block, Operation, Value
+from ..ir.core import Block, Operation, OpResult, Value
 from ..ir.dims import Dim, as_dim, product
-
-CHUNK = 256  # additions that follow each other before a sum goes one level out; see Emitter.chunked
+from .c_scalars import INTEGER_PREDICATES
+from .combiners import CHUNK, chunk_levels, combiner_name
 
 
 class NotVectorisable(Exception):
@@ -140,8 +140,17 @@ class Emitter:
     def sub(self, a: Value, b: Value) -> Value:
         return a if self._is_number(b, 0) else self.create(arith.SubI, a, b)
 
+    def equal(self, a: Value, b: Value) -> Value:
+        return self._compare("eq", a, b)
+
     def less(self, a: Value, b: Value) -> Value:
-        return self.create(arith.CmpI, a, b, predicate=IntegerAttr(2, i64))  # slt
+        return self._compare("slt", a, b)
+
+    def at_least(self, a: Value, b: Value) -> Value:
+        return self._compare("sge", a, b)
+
+    def _compare(self, predicate: str, a: Value, b: Value) -> Value:
+        return self.create(arith.CmpI, a, b, predicate=IntegerAttr(INTEGER_PREDICATES.index(predicate), i64))
 
     def both(self, a: Value, b: Value) -> Value:
         return self.create(arith.AndI, a, b)
@@ -206,6 +215,13 @@ class Emitter:
         return tuple(reversed(found))
 
     # -- elements
+
+    def define(self, value: Value, point: Point) -> Value:
+        """The element of `value` from its definition, though it may have a source."""
+        op = value.defining_op
+        assert isinstance(value, OpResult) and isinstance(op, (compute.Map, compute.Reduce))
+        made = self.reduce(op, point) if isinstance(op, compute.Reduce) else self.inline(op, point)
+        return made[value.index]
 
     def element(self, tensor: Value, point: Point) -> Value:
         """The element of `tensor` at `point`: a scalar, or in vector mode a vector where it depends on the lane."""
@@ -315,6 +331,30 @@ class Emitter:
             raise NotVectorisable
         return self.create(loop.Splat, value, width=width)
 
+    def as_vector(self, value: Value, width: int) -> Value:
+        """`value` itself where it is a vector already, or for `width` 1."""
+        return value if width == 1 or isinstance(value.type, VectorType) else self.splat(value, width)
+
+    @contextmanager
+    def vectors(self, base: Value, width: int) -> Iterator[None]:
+        """Vector mode inside `with`: `width` neighbours from index `base` on; nothing for `width` 1."""
+        if width > 1:
+            self.lanes, self.varying = Lanes(base, width), {base}
+        try:
+            yield
+        finally:
+            self.lanes, self.varying = None, set()
+
+    def by_vectors(self, extent: Dim, width: int, hint: str, body: Callable[[Value, int], None]) -> None:
+        """Loops over `extent`, by whole vectors and then the rest: `body` gets the index and 1 or `width`."""
+        whole = self.named("whole", self.dim(extent // width * width)) if width > 1 else self.number(0)
+        if width > 1:
+            doc = f"over {extent}, {width} at a time"
+            with self.loop(0, whole, width, hint=hint, doc=doc) as i, self.vectors(i, width):
+                body(i, width)
+        with self.loop(whole, self.dim(extent), hint=hint, doc="the rest" if width > 1 else None) as i:
+            body(i, 1)
+
     # -- reductions
 
     def reduce(self, op: compute.Reduce, point: Point) -> list[Value]:
@@ -392,11 +432,6 @@ class Emitter:
         return self.block(op.combiner, dict(zip(op.combiner.arguments, [*left, *right], strict=True)))
 
 
-def known(value: Value) -> Source:
-    """A source that is one value, whatever the point."""
-    return lambda emitter, point: value
-
-
 class Scope:
     """Inside it the builder writes into `block`."""
 
@@ -411,42 +446,6 @@ class Scope:
         self.emitter.builder = self.saved
 
 
-_NAMES = {"addf": "sum", "addi": "sum", "mulf": "prod", "muli": "prod", "maximumf": "max", "minimumf": "min"}
-
-
-def combiner_name(op: compute.Reduce) -> str:
-    """What a reduction is called in printed code: after the one operation of its combiner."""
-    kind = simple_combiner(op)
-    return _NAMES.get(kind or "", "acc")
-
-
-def simple_combiner(op: compute.Reduce) -> str | None:
-    """`addf` where the combiner is that one `arith` operation on its two arguments, else None."""
-    ops = list(op.combiner.ops)
-    if len(ops) != 2 or {*ops[0].operands} != {*op.combiner.arguments} or ops[1].operands != ops[0].results:
-        return None
-    dialect, _, kind = ops[0].op_name.partition(".")
-    return kind if dialect == "arith" else None
-
-
-ORDERED = "its combiner is not associative and commutative"
-
-
-def in_any_order(op: compute.Reduce) -> bool:
-    """Whether threads and lanes may share a reduction, each taking some of its elements."""
-    return bool(op.associative and op.commutative)
-
-
-def chunk_levels(op: compute.Reduce, count: Dim) -> int:
-    """How many levels of chunks a reduction of `count` steps is worth.
-
-    Only sums gain: the error of a product is the same in any order, and the others do not round."""
-    adds = any(isinstance(inner, arith.AddF) for inner in op.combiner.ops)
-    if not adds or not op.associative or (count.is_constant and count.value <= CHUNK):
-        return 0
-    return 1 if count.is_constant and count.value <= CHUNK**2 else 2
-
-
 def _reads_in_order(op: Operation, arguments: Sequence[Value]) -> bool:
     """Whether `op` reads a tensor at exactly the region's own indices."""
     return isinstance(op, compute.Read) and [*op.indices] == [*arguments]
@@ -455,51 +454,3 @@ def _reads_in_order(op: Operation, arguments: Sequence[Value]) -> bool:
 def zero_of(type: Type) -> Attribute:
     """The constant 0."""
     return FloatAttr.of(0.0, type) if isinstance(type, FloatType) else IntegerAttr(0, type)
-
-
-def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The strides, in elements, of a row-major tensor."""
-    return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
-
-
-@attrs.define(eq=False)
-class BufferSource:
-    """Elements of `tensor` from a kernel's buffer: row-major, or with run-time strides where they are given."""
-
-    buffer: Value
-    shape: tuple[Dim, ...]
-    strides: tuple[Value, ...] | None = None
-    aligned: bool = False
-
-    def __call__(self, emitter: Emitter, point: Point) -> Value:
-        key = (self.buffer, *point.key)
-        found = emitter.remembered(key)
-        if found is None:
-            found = (self._load(emitter, point),)
-            emitter.remember(key, found)
-        return found[0]
-
-    def address(self, emitter: Emitter, point: Point) -> Value:
-        """The flat offset of an element."""
-        if self.strides is None and point.flat is not None and _same_shape(point.shape, self.shape):
-            return point.flat
-        return emitter.offset(point.indices, self.strides or row_major(self.shape))
-
-    def _load(self, emitter: Emitter, point: Point) -> Value:
-        lanes = emitter.lanes
-        if lanes is None:
-            return emitter.load(self.buffer, self.address(emitter, point))
-        if point.flat is lanes.base and self.strides is None and _same_shape(point.shape, self.shape):
-            return emitter.load(self.buffer, point.flat, lanes.width, self.aligned)
-        varying = [i for i in point.indices if i in emitter.varying]
-        if varying and (self.strides is not None or varying != [lanes.base] or point.indices[-1] is not lanes.base):
-            raise NotVectorisable
-        width = lanes.width if varying else 1
-        return emitter.load(self.buffer, self.address(emitter, point), width)
-
-
-def _same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-
-
-

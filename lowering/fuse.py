@@ -7,10 +7,11 @@ import attrs
 
 from ..dialects import compute, func, nd, nd_base, nn, rt
 from ..dialects.operator import Operator, trace
-from ..ir.attributes import StringAttr, TensorType
+from ..ir.attributes import StringAttr
 from ..ir.builder import Builder
 from ..ir.core import Block, BlockArgument, Operation, Region, Value
 from ..ir.passes import Pass
+from .sources import same_shape
 
 LARGEST = 48  # operators of a group: longer chains make kernels that nobody can read, and deep recursion
 MOVEMENT = ("nd.transpose", "nd.broadcast", "nd.cast", "nd.slice")
@@ -77,33 +78,26 @@ def is_constant(op: Operation | None) -> bool:
 
 def _place(op: Operator, drafts: dict[Operator, Draft]) -> None:
     own = Draft([op], op, reduces(op))
-    if is_constant(op) and not any(isinstance(u, func.ReturnOp) for u in op.result.uses):
-        if all(isinstance(u, Operator) for u in op.result.uses):
-            return
+    if is_constant(op) and all(isinstance(u, Operator) for u in op.result.uses):
+        return  # each group that uses it has a copy
     for value in dict.fromkeys(op.operands):
         producer = value.defining_op
-        if is_constant(producer):
-            continue
-        if isinstance(producer, Operator) and list(value.uses) == [op] and _joins(drafts[producer], producer, op, own):
-            other = drafts[producer]
+        other = drafts.get(producer) if isinstance(producer, Operator) else None
+        if other is not None and list(value.uses) == [op] and _joins(other, op, own):
             own.ops = [*other.ops, *own.ops]
             if other.reduces:
                 own.reduces, own.anchor = True, other.anchor
-    own.ops = list(dict.fromkeys(own.ops))
     for member in own.ops:
         drafts[member] = own
 
 
-def _joins(draft: Draft, producer: Operator, op: Operator, own: Draft) -> bool:
-    """Whether the group that ends in `producer`, whose result only `op` uses, joins the group of `op`."""
-    if producer is not draft.ops[-1] or len(producer.results) != 1 or len(draft.ops) + len(own.ops) > LARGEST:
+def _joins(draft: Draft, op: Operator, own: Draft) -> bool:
+    """Whether the group `draft`, one of whose results only `op` uses, joins the group of `op`."""
+    producer = draft.ops[-1]
+    if len(producer.results) != 1 or len(draft.ops) + len(own.ops) > LARGEST:
         return False
     if draft.reduces:  # an epilogue: same shape, element by element, and one reduction a group
-        shape, result = producer.result.type, op.result.type
-        assert isinstance(shape, TensorType) and isinstance(result, TensorType)
-        same = len(shape.shape) == len(result.shape) and all(
-            a is b for a, b in zip(shape.shape, result.shape, strict=True)
-        )
+        same = same_shape(producer.result.tensor.dims, op.result.tensor.dims)
         return same and not own.reduces and isinstance(op, nd_base.Elementwise)
     if isinstance(op, nn.Matmul):  # each element is read many times: computing it each time costs too much
         return all(member.op_name in MOVEMENT for member in draft.ops)

@@ -13,20 +13,20 @@ from ..ir.builder import Builder
 from ..ir.core import Block, Operation, Value
 from ..ir.dims import Dim, as_dim
 from ..ir.facts import Facts
-from .emit import BufferSource, Emitter, Source
+from .emit import Emitter, Source
+from .sources import BufferSource
 
 
 class Fused:
     """The operators of a block expanded into compute operations, in `block`, over `inputs`.
 
-    `anchor` is the operator that decides the schedule, `anchored` the values that it defines."""
+    `anchor` is the operator that decides the schedule."""
 
     def __init__(self, source: Block, anchor_name: str) -> None:
         self.block = Block([a.type for a in source.arguments], [a.hint for a in source.arguments])
         self.inputs: list[Value] = list(self.block.arguments)
         self.outputs: list[Value] = []
         self.anchor: Operator | None = None
-        self.anchored: list[Value] = []
         self.operators: list[Operator] = []
         self._expand(source, anchor_name)
 
@@ -40,7 +40,7 @@ class Fused:
             self.operators.append(op)
             made = trace(op, [mapping[v] for v in op.operands], Builder(self.block))
             if op.op_name == anchor_name:
-                self.anchor, self.anchored = op, made
+                self.anchor = op
             for old, new in zip(op.results, made, strict=True):
                 new.hint = new.hint or old.hint
                 mapping[old] = new
@@ -88,7 +88,7 @@ class Arm:
             made.hint = value.hint
             self.buffers[value] = made
 
-    def leaves(self, roots: Sequence[Value], also: Sequence[Value] = ()) -> list[Value]:
+    def leaves(self, roots: Sequence[Value]) -> list[Value]:
         """The inputs and buffers from which `roots` are computed, in order; roots are not taken from buffers."""
         found: dict[Value, None] = {}
         stack = [v for root in reversed(roots) for v in reversed(_operands(root))]
@@ -108,8 +108,8 @@ class Arm:
         self, writes: Sequence[Value], *, block: int = 1, grid: Sequence[Dim | int] = (1,), doc: str = "",
         scratch: TensorType | None = None,
     ) -> KernelMaker:  # fmt: skip
-        """A new kernel that computes `writes` into their buffers; it is launched at the end of `with`. `scratch` is
-        the type of a buffer of its own to work in."""
+        """A new kernel that computes `writes` into their buffers; it is launched at the end of `with`, and given up
+        where that ends in an exception. `scratch` is the type of a buffer of its own to work in."""
         return KernelMaker(self, list(writes), block, [as_dim(g) for g in grid], doc, scratch)
 
 
@@ -131,7 +131,6 @@ class KernelMaker:
         self.scalars = [v for v in leaves if not isinstance(v.type, TensorType)]
         self.strided = [v for v in self.reads if v in arm.strided]
         suffix = f"_{arm.count}" if arm.count else ""
-        arm.count += 1
         self.kernel = loop.Kernel.make(
             arm.name + suffix, arm.target, self._arguments(), block=(block,), grid=tuple(grid),
             symbols=arm.symbols, index_bits=arm.index_bits, doc=doc or None, location=arm.builder.location,
@@ -162,7 +161,7 @@ class KernelMaker:
                 strides, rest = tuple(rest[:rank]), rest[rank:]
             sources[value] = BufferSource(buffer, value.tensor.dims, strides)
         self.outputs = dict(zip(self.writes, buffers[len(self.reads) :], strict=False))
-        self.scratch = buffers[-1]
+        self.scratch = buffers[-1] if self.scratch_type is not None else None
         self.emitter = Emitter(self.kernel, sources)
         self.emitter.scalars.update(zip(self.scalars, rest, strict=True))
 
@@ -173,6 +172,7 @@ class KernelMaker:
         if kind is not None:
             return
         arm = self.arm
+        arm.count += 1
         arm.kernels.insert(self.kernel)
         buffers = [arm.buffers[v] for v in [*self.reads, *self.writes]]
         if self.scratch_type is not None:

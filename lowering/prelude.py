@@ -6,11 +6,33 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from .c_scalars import LIBM, NAMED
+
+BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "f16": 2, "bf16": 2, "f8e4m3fn": 1,
+         "f8e5m2": 1}  # fmt: skip
+SCALAR = "|".join(sorted(BYTES, key=len, reverse=True))
+_PARAMETERS = {"fma": "abc", "powf": "ab", "remf": "ab", "atan2": "ab", "copysign": "ab"}
 IDENTIFIER = re.compile(r"\b(?:sw|SW)_\w+")
 COMMENT = re.compile(r"//.*")  # holds words of the IR, which are no helpers
 DEFINED = re.compile(
     r"#define (\w+)|struct (?:SW_ALIGNED\(\d+\) )?(sw_\w+)|typedef .*?\b(sw_\w+)|SW_INLINE .*?\b(sw_\w+)\("
 )
+
+
+def c_type(suffix: str) -> str:
+    """The C type of a scalar."""
+    return NAMED.get(suffix, f"sw_{suffix}")
+
+
+def libm_family(name: str, prefix: str = "") -> str | None:
+    """Functions of libm; `prefix` is what stands before their names."""
+    found = re.fullmatch(r"sw_(\w+)_(f32|f64)", name)
+    if found is None or found[1] not in LIBM:
+        return None
+    names = _PARAMETERS.get(found[1], "a")
+    type, tail = NAMED[found[2]], "f" if found[2] == "f32" else ""
+    call = f"{prefix}{LIBM[found[1]]}{tail}({', '.join(names)})"
+    return f"SW_INLINE {type} {name}({', '.join(f'{type} {p}' for p in names)}) {{ return {call}; }}\n"
 
 
 class Prelude:

@@ -14,30 +14,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import attrs
-
 from ..dialects import loop
 from ..dialects.scalar import unsupported
-from ..ir.attributes import IndexType, Type, VectorType, i1, index
+from ..ir.attributes import IndexType, VectorType, index
 from ..ir.core import Block, BlockArgument, Operation, Value
 from ..ir.printer import print_operation
 from .c_scalars import (
     ADD,
     ATOM,
-    EQUALITY,
     MUL,
     UNARY,
     CTypes,
     Expr,
-    Use,
     helper,
     index_literal,
-    predicate,
     scalar,
 )
 from .index_facts import dim_of, nonnegative, nonnegative_tree, positive
 from .names import Names, comment, identifier
 from .prelude import Prelude
+from .vector_printer import VectorPrinter
 
 _DIVISIONS = {"divsi": "/", "divui": "/", "floordivsi": "/", "remsi": "%", "remui": "%"}
 LONGEST, FURTHEST = 90, 200  # characters of an inlined expression; operations between it and its user
@@ -47,11 +43,9 @@ TREE = {"add": ("+", ADD), "sub": ("-", ADD), "mul": ("*", MUL)}
 # ---------------------------------------------------------------- kernels
 
 
-class KernelPrinter:
+class KernelPrinter(VectorPrinter):
     """Prints one kernel; subclasses say what differs between targets."""
 
-    prelude: ClassVar[Prelude]
-    lane = "{0}.v[{1}]"  # element {1} of vector {0}
     position: dict[str, str] = {}  # loop.id -> expression; 0 and 1 where it is absent
 
     def __init__(self, kernel: loop.Kernel, name: str) -> None:
@@ -63,8 +57,8 @@ class KernelPrinter:
         self.places: list[Operation] = []  # the operation of each line
         self.at: Operation = kernel
         self.depth = 1
-        self.values: dict[Value, Expr] = {}
-        self.helpers: dict[str, str] = {}
+        self.values = {}
+        self.helpers = {}
         self.undeclared: dict[Value, str] = {}  # registers that their first store declares
         for argument in kernel.body.arguments:
             self.values[argument] = Expr(self.names.fresh(argument.hint, "a"))
@@ -284,10 +278,6 @@ class KernelPrinter:
             return self.vector(op)
         return self.division(op) or scalar(self.use(op))
 
-    def use(self, op: Operation) -> Use:
-        args = tuple(self.values[v] for v in op.operands)
-        return Use(op, args, tuple(v.type for v in op.operands), op.results[0].type, self.c)
-
     def division(self, op: Operation) -> Expr | None:
         """A quotient of sizes as C divides, where nothing is negative and the divisor is not 0."""
         symbol = _DIVISIONS.get(op.op_name.partition(".")[2])
@@ -344,129 +334,9 @@ class KernelPrinter:
         names = {"floordiv": "floordivsi", "ceildiv": "ceildivsi", "max": "maxsi", "min": "minsi"}
         return helper(names.get(kind, kind), IndexType(), args=[left, right], c=self.c)
 
-    # -- vectors
-
-    def vector(self, op: Operation) -> Expr:
-        """A call of a helper that computes an operation lane by lane."""
-        use = self.use(op)
-        name = self.vector_helper(op, [v.type for v in op.operands], op.results[0].type)
-        reads = frozenset().union(*(a.reads for a in use.args))
-        return Expr(f"{name}({', '.join(use.plain)})", ATOM, reads)
-
-    def vector_name(self, op: Operation, types: Sequence[Type], result: Type) -> str:
-        """`sw_<op>[_<predicate>]_<types>`: one type where all are the same."""
-        what = op.op_name.partition(".")[2]
-        if op.op_name in ("arith.cmpi", "arith.cmpf"):
-            what += f"_{predicate(op)}"
-            result = types[0]
-        every = [*types, result] if len({*types, result}) > 1 else [result]
-        return "_".join(["sw", what, *map(self.c.suffix, every)])
-
-    def vector_helper(self, op: Operation, types: Sequence[Type], result: Type) -> str:
-        name = self.vector_name(op, types, result)
-        if name not in self.helpers and not self.has_helper(name):
-            self.helpers[name] = self.lanewise(name, op, types, result)
-        return name
-
-    def has_helper(self, name: str) -> bool:
-        """Whether the prelude has its own text for a vector helper."""
-        try:
-            return bool(self.prelude.find(name))
-        except KeyError:
-            return False
-
-    def lanewise(self, name: str, op: Operation, types: Sequence[Type], result: Type) -> str:
-        """A helper that loops over lanes, each by the rule of the scalar op."""
-        width = next(t.shape[0] for t in (*types, result) if isinstance(t, VectorType))
-        letters = "abcdef"[: len(types)]
-        args = tuple(self.element(letter, t) for letter, t in zip(letters, types))
-        made = scalar(Use(op, args, tuple(map(_element, types)), _element(result), self.c))
-        parameters = ", ".join(f"{self.c.name(t)} {letter}" for letter, t in zip(letters, types))
-        opened = [self.opened(letter, t) for letter, t in zip(letters, types) if isinstance(t, VectorType)]
-        body = [
-            *filter(None, opened), *self.results(result), "SW_UNROLL", f"for (int i = 0; i < {width}; ++i) "
-            f"{self.element('r', result).text} = {self.held(made, _element(result)).text};", *self.closed(result),
-        ]  # fmt: skip
-        head = f"SW_INLINE {self.c.name(result)} {name}({parameters})"
-        return head + " {\n    " + "\n    ".join(body) + "\n}\n"
-
-    def opened(self, name: str, type: VectorType) -> str:
-        """What must be said before the lanes of an operand can be read."""
-        return ""
-
-    def results(self, type: Type) -> list[str]:
-        """The declaration of a helper's result r."""
-        return [f"{self.c.name(type)} r;"]
-
-    def closed(self, type: Type) -> list[str]:
-        """The return of r."""
-        return ["return r;"]
-
-    def element(self, name: str, type: Type) -> Expr:
-        """Lane i of an operand, as a scalar."""
-        return Expr(self.lane.format(name, "i")) if isinstance(type, VectorType) else Expr(name)
-
-    def held(self, made: Expr, type: Type) -> Expr:
-        """A scalar as a vector holds it."""
-        return made
-
-    def splat(self, op: loop.Splat) -> Expr:
-        value = self.values[op.scalar]
-        return Expr(f"sw_splat_{self.c.suffix(op.vector.type)}({value.text})", ATOM, value.reads)
-
-    def extract(self, op: loop.Extract) -> Expr:
-        value = self.values[op.vector]
-        made = Expr(self.lane.format(value.at(ATOM), op.lane), ATOM, value.reads)
-        return attrs.evolve(made, text=f"{made.text} != 0", rank=EQUALITY) if op.scalar.type is i1 else made
-
-    def insert(self, op: loop.Insert) -> Expr:
-        value, whole = self.values[op.scalar], self.values[op.vector]
-        name = f"sw_insert_{self.c.suffix(op.vector.type)}"
-        return Expr(f"{name}({value.text}, {whole.text}, {op.lane})", ATOM, value.reads | whole.reads)
-
-    def reduce_vector(self, op: loop.ReduceVector) -> Expr:
-        value = self.values[op.vector]
-        name = f"sw_reduce_{op.kind}_{self.c.suffix(op.vector.type)}"
-        if name not in self.helpers:
-            self.helpers[name] = self.halving(name, op)
-        return Expr(f"{name}({value.text})", ATOM, value.reads)
-
-    def halving(self, name: str, op: loop.ReduceVector) -> str:
-        """A helper that combines halves until one element is left."""
-        type, element = op.vector.type, op.scalar.type
-        a, b = Expr(self.lane.format("a", "i")), Expr(self.lane.format("a", "i + half"))
-        combiner = _Combiner(op.kind, op)
-        made = self.held(scalar(Use(combiner, (a, b), (element,) * 2, element, self.c)), element)  # type: ignore[arg-type]
-        return (
-            f"SW_INLINE {self.c.name(element)} {name}({self.c.name(type)} a) {{\n"
-            f"    SW_UNROLL\n    for (int half = {type.shape[0] // 2}; half > 0; half /= 2)\n"
-            f"        for (int i = 0; i < half; ++i) {a.text} = {made.text};\n"
-            f"    return {self.lane.format('a', 0)};\n}}\n"
-        )
-
     VALUES: ClassVar[dict[str, Callable[[Any, Any], Expr]]] = {
-        "loop.load": load, "loop.id": id, "dim.value": dim, "loop.splat": splat, "loop.extract": extract,
-        "loop.insert": insert, "loop.reduce_vector": reduce_vector,
+        "loop.load": load, "loop.id": id, "dim.value": dim, **VectorPrinter.VALUES,
     }  # fmt: skip
-
-
-@attrs.frozen
-class _Combiner:
-    """Stands for the `arith` op that a vector is reduced by."""
-
-    kind: str
-    op: Operation
-
-    @property
-    def op_name(self) -> str:
-        return f"arith.{self.kind}"
-
-    def error(self, message: str) -> Exception:
-        return self.op.error(message)
-
-
-def _element(type: Type) -> Type:
-    return type.element if isinstance(type, VectorType) else type
 
 
 def _first_stored(op: loop.Alloc) -> bool:

@@ -134,10 +134,10 @@ def register(variant: Variant) -> Variant:
     return variant
 
 
-def _origin(variant: Variant) -> tuple[str, str, str] | None:
-    """Where a schedule that is a function is written."""
-    code = getattr(variant.schedule, "__code__", None)
-    return None if code is None else (variant.schedule.__module__, variant.schedule.__qualname__, code.co_filename)
+def _origin(variant: Variant) -> tuple[str, str] | None:
+    """The module and the name of a schedule that is a function."""
+    name = getattr(variant.schedule, "__qualname__", None)
+    return None if name is None else (variant.schedule.__module__, name)
 
 
 def _listed(name: str, what: str, given: Any) -> tuple[Any, ...]:
@@ -189,9 +189,9 @@ def _location(variant: Variant) -> Location:
 
 
 def variant(
-    name: str, *, target: str, operators: Sequence[str | type] | None = None, dtypes: Sequence[Type | str] | None = None,
-    prefer: str = "", accepts: Accepts = lambda candidate: None, rank: int = 100, index_bits: int = 64,
-    contiguous: bool = True, aligned: bool = False,
+    name: str, *, target: str, operators: Sequence[str | type] | None = None,
+    dtypes: Sequence[Type | str] | None = None, prefer: str = "", accepts: Accepts = lambda candidate: None,
+    rank: int = 100, index_bits: int = 64, contiguous: bool = True, aligned: bool = False,
 ) -> Callable[[Callable[[Arm], None]], Callable[[Arm], None]]:  # fmt: skip
     """Register a schedule function as a variant. `prefer` is a list of facts, `n <= 4096, n % 8 == 0`, over
     symbols of the function; where the function lacks a symbol the variant is not taken. `dtypes` are types or their

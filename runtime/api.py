@@ -14,11 +14,12 @@ import attrs
 
 from ..dialects import func, load_all, loop, rt
 from ..dialects.signature import Signature, check_facts
-from ..ir.attributes import TensorType
+from ..ir.attributes import Location, TensorType
 from ..ir.core import Operation
 from ..ir.diagnostics import IRError
 from ..ir.dims import DimError
 from ..ir.parser import parse_file, parse_module
+from ..ir.pass_options import near
 from ..ir.passes import PassManager
 from ..ir.verifier import verify
 from ..lowering import load_all as load_passes
@@ -33,13 +34,12 @@ LOWERING = "fuse,resolve{{target={target}}},schedule,cse,simplify-loops,cse,plan
 
 @attrs.define
 class Stats:
-    """What compiling and calling cost. `compilations` counts how often code was generated: once for a function,
-    whatever the sizes it is called with."""
+    """What compiling cost. `compilations` counts how often the code of the function was generated: once, whatever the
+    sizes it is called with."""
 
     compilations: int = 0
     kernels: int = 0
     seconds: float = 0.0
-    calls: int = 0
 
 
 def default_target() -> str:
@@ -101,8 +101,6 @@ def entry_of(module: Operation, name: str | None = None) -> func.FuncOp:
         for op in functions:
             if op.sym_name == name:
                 return op
-        from ..ir.pass_options import near
-
         known = [op.sym_name for op in functions]
         raise IRError(f"no function @{name}{near(name, known)}; the module has {', '.join(map(str, known)) or 'none'}")
     public = [op for op in functions if op.sym_visibility in (None, "public")]
@@ -163,7 +161,7 @@ def kernels_of(module: Operation) -> list[loop.Kernel]:
 
 
 class Function:
-    """A compiled function. Call it with arrays and scalars in the order of its signature."""
+    """A compiled function. Call it with arrays and scalars in the order of its signature, or by their names."""
 
     def __init__(
         self, module: Operation, entry: str, target: str, amp: str | None, arch: str | None,
@@ -187,7 +185,6 @@ class Function:
             if not lowered:
                 PassManager.parse(LOWERING.format(target=printed_for(target))).run(module)
             self._prepare_kernels(module, entry, arch, progress)
-        self.stats.compilations += 1
         self.stats.seconds = time.perf_counter() - started
 
     def _prepare_reference(self, module: Operation, entry: str) -> None:
@@ -198,6 +195,7 @@ class Function:
         self.module = module
         function = entry_of(module, entry)
         self.arrays: Arrays = arrays_of("cpu")
+        self.stats.compilations += 1
         self.executor: Any = Reference(function)
         self.executor.symbols = function.symbols
 
@@ -215,13 +213,20 @@ class Function:
                 raise kernel.error(f"was lowered for target '{kernel.target}', not '{printed_for(self.target)}'")
         self.stats.kernels = len(kernels)
         self.arrays = arrays_of(self.target)
+        self.stats.compilations += 1
         runners = self.arrays.build(kernels, arch, progress)
         self.executor = Executor(function, self.arrays, runners, {k.sym_name: k for k in kernels})
 
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
-        """Run on arrays and Python scalars. `out`: an array (or a sequence, None for those to be made) that takes
-        the results. Raises IRError for an argument that does not fit the signature, before anything is launched."""
-        buffers, kind = self._accept(arguments)
+    def __repr__(self) -> str:
+        """`<stepwell function @f(%x: tensor<[m, n], f32>) for cpu>`"""
+        shown = ", ".join(f"%{p.name}: {p.type}" for p in self.signature.parameters)
+        return f"<stepwell function @{self.signature.name}({shown}) for {self.used_target}>"
+
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+        """Run on arrays and Python scalars, given in order or by name: `f(x, w=w)`. `out`: an array (or a sequence,
+        None for those to be made) that takes the results. Raises IRError for an argument that does not fit the
+        signature, before anything is launched."""
+        buffers, kind = self._accept(self._in_order(arguments, named))
         symbols = self._bind(buffers)
         self.executor.check(symbols)
         given = self._outputs(out, symbols, buffers)
@@ -229,13 +234,35 @@ class Function:
             results = self.executor.run(symbols, buffers, {n: b for n, (b, _) in given.items()})
         except MemoryError as error:
             raise IRError(f"@{self.signature.name}: out of memory: {error}", self.signature.location) from None
-        self.stats.calls += 1
         made = [self._give(n, r, given, kind) for n, r in enumerate(self._apart(results, given))]
         return made[0] if len(made) == 1 else tuple(made) if made else None
 
-    def bind(self, *arguments: Any) -> dict[str, int]:
+    def bind(self, *arguments: Any, **named: Any) -> dict[str, int]:
         """The value that each symbol would have in a call."""
-        return dict(zip(self.executor.symbols, self._bind(self._accept(arguments)[0]), strict=True))
+        buffers, _ = self._accept(self._in_order(arguments, named))
+        return dict(zip(self.executor.symbols, self._bind(buffers), strict=True))
+
+    def _in_order(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        """The arguments of a call with those given by name at their places."""
+        if not named:
+            return arguments
+        names = [p.name for p in self.signature.parameters]
+        for name in named:
+            if name not in names:
+                there = ", ".join(f"%{n}" for n in names) or "none"
+                raise IRError(f"the function has no argument '{name}'{near(name, names)} (it has {there})",
+                              self.signature.location)  # fmt: skip
+            if name in names[: len(arguments)]:
+                raise IRError(f"argument %{name} is given twice, by its place and by its name", self._declared(name))
+        missing = [n for n in names[len(arguments) :] if n not in named]
+        if missing:
+            shown = ", ".join(f"%{n}" for n in missing)
+            plural = "s" if len(missing) > 1 else ""
+            raise IRError(f"the call lacks argument{plural} {shown}", self._declared(missing[0]))
+        return [*arguments, *(named[n] for n in names[len(arguments) :])]
+
+    def _declared(self, name: str) -> Location:
+        return next(p.location for p in self.signature.parameters if p.name == name)
 
     def _accept(self, arguments: Sequence[Any]) -> tuple[list[Any], str]:
         parameters = self.signature.parameters

@@ -175,7 +175,7 @@ def add_emit(subparsers: Any) -> None:
         "  stepwell emit docs/examples/softmax.mlir --emulate softmax_emulated --dim m=3 --dim n=17"),
         emit)  # fmt: skip
     parser.add_argument("file", help="IR text; - is standard input")
-    parser.add_argument("--target", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--target", choices=("cuda", "cpu"), default="cuda", help="default: cuda")
     parser.add_argument("--arch", type=_arch, default="sm_90a", help="GPU architecture that the header line names")
     parser.add_argument("--amp", choices=("f16", "bf16"), help="mixed precision first")
     parser.add_argument("--kernel", action="append", default=[], help="only this kernel (repeatable)")
@@ -296,9 +296,11 @@ def _seed(text: str) -> int:
 def add_inputs(parser: Any) -> None:
     """The options that say what a function is called with."""
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N[,N]",
-                        help="sizes of a symbol (repeatable)")  # fmt: skip
+                        help="sizes of a symbol, one run each (repeatable; lists are taken in step: "
+                             "m=1,2 and n=3,4 run (1, 3) and (2, 4), a single size holds for all)")  # fmt: skip
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=SPEC",
-                        help="randn, rand, zeros, ones, a number, F.npy or F.npz:key (repeatable)")  # fmt: skip
+                        help="randn, rand, zeros, ones, a number (of a tensor: of all its elements), F.npy or "
+                             "F.npz:key (repeatable)")  # fmt: skip
     parser.add_argument("--seed", type=_seed, default=0, help="of the random inputs")
 
 

@@ -6,11 +6,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ..ir.attributes import unknown
 from ..ir.diagnostics import IRError
+from .blame import fault_of_extension
 
 MAIN_HELP = """examples:
   stepwell run docs/examples/softmax.mlir --dim m=1000 --dim n=777 --check
@@ -31,12 +34,24 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def error(self, message: str) -> NoReturn:
-        for word in message.split():
-            option = word.split("=")[0].rstrip(":")
-            near = difflib.get_close_matches(option, self._option_string_actions, 1)
-            if word.startswith("-") and near and option not in self._option_string_actions:
-                message += f"; did you mean {near[0]}?"
+        bad = _BAD_CHOICE.search(message)
+        if bad:
+            message += _meant(bad["given"], [c.strip("' ") for c in bad["choices"].split(",")])
+        elif message.startswith(("unrecognized", "ambiguous")):
+            for word in message.split():
+                option = word.split("=")[0].rstrip(":")
+                if option.startswith("-") and option not in self._option_string_actions:
+                    message += _meant(option, list(self._option_string_actions))
         self.exit(1, f"{self.prog}: error: {message}\nsee {self.prog} --help\n")
+
+
+_BAD_CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<choices>.*)\)")
+_ALSO = {"gpu": "cuda", "nvidia": "cuda", "c": "cpu", "host": "cpu", "fp16": "f16", "half": "f16", "bfloat16": "bf16"}
+
+
+def _meant(given: str, names: Sequence[str]) -> str:
+    near = [_ALSO[given]] if _ALSO.get(given) in names else difflib.get_close_matches(given, names, 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,6 +102,10 @@ def guarded(options: argparse.Namespace) -> int:
         if os.environ.get("STEPWELL_TRACEBACK"):
             raise
         kind = type(error).__name__
+        fault = fault_of_extension(error)
+        if fault is not None:
+            show_error(fault, options)
+            return fault.status
         print(f"internal error: {kind}: {error}\nThis is a fault of stepwell, please report it; "
               "STEPWELL_TRACEBACK=1 shows where it happened.", file=sys.stderr)  # fmt: skip
     return 1
@@ -132,7 +151,9 @@ def load_extensions(names: Sequence[str]) -> None:
         except OSError:
             raise
         except (Exception, SystemExit) as error:
-            raise IRError(f"--load {name}: {type(error).__name__}: {error}") from error
+            fault = fault_of_extension(error)
+            place = fault.diagnostics[0].location if fault is not None else unknown
+            raise IRError(f"--load {name}: {type(error).__name__}: {error}", place) from error
 
 
 def setup(options: argparse.Namespace) -> None:

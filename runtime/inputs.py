@@ -21,6 +21,14 @@ from ..ir.facts import Facts
 from .arrays import LARGE, accept_scalar, arrays_of, check_memory
 from .executor import sizes_text
 
+
+@attrs.frozen
+class Fill:
+    """The number that all elements of a tensor are."""
+
+    value: np.ndarray
+
+
 KINDS = ("randn", "rand", "zeros", "ones")
 
 
@@ -72,8 +80,8 @@ def make(
     made = []
     for parameter in signature.parameters:
         value = loaded.get(parameter.name)
-        kind = value if isinstance(value, str) else "randn"
-        made.append(value if value is not None and not isinstance(value, str)
+        kind = value if isinstance(value, (str, Fill)) else "randn"
+        made.append(value if value is not None and not isinstance(value, (str, Fill))
                     else _aligned(_generate(kind, parameter, symbols, generator)))  # fmt: skip
     return made
 
@@ -122,10 +130,9 @@ def _load(spec: str, parameter: Parameter) -> Any:
         kinds = ", ".join(KINDS)
         raise IRError(f"--arg {parameter.name}={spec}: expected {kinds}, a number, F.npy or F.npz:key")
     if isinstance(parameter.type, TensorType):
-        if parameter.type.rank:
-            raise IRError(f"--arg {parameter.name}={spec}: %{parameter.name} is '{parameter.type}', not a scalar")
         element = parameter.type.element
-        return np.array(accept_scalar(number, attrs.evolve(parameter, type=element)), dtype_of(element))
+        made = np.array(accept_scalar(number, attrs.evolve(parameter, type=element)), dtype_of(element))
+        return Fill(made) if parameter.type.rank else made
     return accept_scalar(number, parameter)
 
 
@@ -290,7 +297,9 @@ def check_fits(signature: Signature, symbols: Mapping[str, int], loaded: Mapping
         check_memory(total, f"a call of @{signature.name} with {shown or 'its sizes'}: its arguments and results")
 
 
-def _generate(kind: str, parameter: Parameter, symbols: Mapping[str, int], generator: np.random.Generator) -> Any:
+def _generate(
+    kind: str | Fill, parameter: Parameter, symbols: Mapping[str, int], generator: np.random.Generator
+) -> Any:  # fmt: skip
     type = parameter.type
     if not isinstance(type, TensorType):
         if parameter.dim is not None:
@@ -301,6 +310,8 @@ def _generate(kind: str, parameter: Parameter, symbols: Mapping[str, int], gener
             return float(generator.random() if kind == "rand" else generator.standard_normal())
         return int(generator.integers(0, 2) if type is i1 else generator.integers(1, 8))
     shape, dtype = _shape(parameter, symbols), dtype_of(type.element)
+    if isinstance(kind, Fill):
+        return np.full(shape, kind.value)
     if kind in ("zeros", "ones"):
         return np.full(shape, 1 if kind == "ones" else 0).astype(dtype)
     if type.element is i1:

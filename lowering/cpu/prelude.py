@@ -8,21 +8,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..c_scalars import LIBM, NAMED, family
+from .. import prelude
+from ..c_scalars import family
 from ..narrow_floats import narrow_family
-from ..prelude import Prelude
+from ..prelude import SCALAR, Prelude, c_type
 
-BYTES = {"i1": 4, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "f16": 2, "bf16": 2, "f8e4m3fn": 1,
-         "f8e5m2": 1}  # fmt: skip
-_SCALAR = "|".join(sorted(BYTES, key=len, reverse=True))
+BYTES = {**prelude.BYTES, "i1": 4}
 _NARROW = ("f16", "bf16", "f8e4m3fn", "f8e5m2")
-_PARAMETERS = {"fma": "abc", "powf": "ab", "remf": "ab", "atan2": "ab", "copysign": "ab"}
 _INTEGER = {"i8": "signed char", "i16": "short", "i32": "int", "i64": "long long"}
-
-
-def c_type(suffix: str) -> str:
-    """The C type of a scalar."""
-    return NAMED.get(suffix, f"sw_{suffix}")
 
 
 def lane_type(suffix: str) -> str:
@@ -40,15 +33,9 @@ def mask_type(suffix: str, width: int) -> str:
 # ---------------------------------------------------------------- scalars
 
 
-def libm_family(name: str) -> str | None:
+def builtin_family(name: str) -> str | None:
     """Functions of libm, as the compiler's builtins: no header is read."""
-    found = re.fullmatch(r"sw_(\w+)_(f32|f64)", name)
-    if found is None or found[1] not in LIBM:
-        return None
-    names = _PARAMETERS.get(found[1], "a")
-    type, tail = NAMED[found[2]], "f" if found[2] == "f32" else ""
-    call = f"__builtin_{LIBM[found[1]]}{tail}({', '.join(names)})"
-    return f"SW_INLINE {type} {name}({', '.join(f'{type} {p}' for p in names)}) {{ return {call}; }}\n"
+    return prelude.libm_family(name, "__builtin_")
 
 
 def bits_family(name: str) -> str | None:
@@ -167,7 +154,7 @@ _MASKS = {
 
 def memory_family(name: str) -> str | None:
     """Vector types, loads, stores, splat and insert."""
-    found = re.fullmatch(rf"sw_(?:(\w+?)_)?({_SCALAR})x(\d+)", name)
+    found = re.fullmatch(rf"sw_(?:(\w+?)_)?({SCALAR})x(\d+)", name)
     if found is None:
         return None
     what, suffix, width = (found[1] or "").removesuffix("_aligned"), found[2], int(found[3])
@@ -199,7 +186,7 @@ _UNARY = ("negf", "absf")
 
 def arithmetic_family(name: str) -> str | None:
     """Operations that GNU vectors have, on vectors of one type."""
-    found = re.fullmatch(rf"sw_(\w+?)_({_SCALAR})x(\d+)", name)
+    found = re.fullmatch(rf"sw_(\w+?)_({SCALAR})x(\d+)", name)
     if found is None or found[2] in _NARROW:
         return None
     what, suffix, width = found[1], found[2], int(found[3])
@@ -236,24 +223,28 @@ _CONVERTED = ("extf", "truncf", "sitofp", "extsi", "trunci")
 
 
 def conversion_family(name: str) -> str | None:
-    """Conversions between vectors, selection by a vector of i1, and bitcasts."""
-    found = re.fullmatch(rf"sw_(\w+?)_({_SCALAR})x(\d+)_({_SCALAR})x\3", name)
-    if found is None:
-        found = re.fullmatch(rf"sw_(bitcast)_({_SCALAR})x(\d+)_({_SCALAR})x\3", name)
+    """Conversions between vectors, and bitcasts."""
+    found = re.fullmatch(rf"sw_(\w+?)_({SCALAR})x(\d+)_({SCALAR})x\3", name)
     if found is None:
         return None
     what, a, width, b = found[1], found[2], int(found[3]), found[4]
     source, target = f"sw_{a}x{width}", f"sw_{b}x{width}"
-    if what == "select" and a == "i1":
-        mask = mask_type(b, width)
-        picked = f"return sw_pick_{b}x{width}(__builtin_convertvector(m, {mask}), a, b);"
-        return f"SW_INLINE {target} {name}({source} m, {target} a, {target} b) {{\n    {picked}\n}}\n"
     if what == "bitcast":
         return f"SW_INLINE {target} {name}({source} a) {{ return ({target})a; }}\n"
     body: str | None = _half(a, b, width) if what in ("extf", "truncf") else None
     if body is None and what in _CONVERTED and not {a, b} & {"i1", *_NARROW}:
         body = f"    return __builtin_convertvector(a, {target});\n"
     return f"SW_INLINE {target} {name}({source} a) {{\n{body}}}\n" if body else None
+
+
+def select_family(name: str) -> str | None:
+    """Selection by a vector of i1, bit by bit."""
+    found = re.fullmatch(rf"sw_select_i1x(\d+)_({SCALAR})x\1_\2x\1_\2x\1", name)
+    if found is None:
+        return None
+    vector, mask = f"sw_{found[2]}x{found[1]}", mask_type(found[2], int(found[1]))
+    body = f"{mask} k = __builtin_convertvector(m, {mask});\n    return ({vector})((k & ({mask})a) | (~k & ({mask})b));"
+    return f"SW_INLINE {vector} {name}(sw_i1x{found[1]} m, {vector} a, {vector} b) {{\n    {body}\n}}\n"
 
 
 def _half(a: str, b: str, width: int) -> str | None:
@@ -322,6 +313,6 @@ def fma_family(name: str) -> str | None:
 
 PRELUDE = Prelude(
     Path(__file__).with_name("prelude.h"),
-    (formula_family, atomic_family, memory_family, fma_family, arithmetic_family, conversion_family, unsigned_vectors,
-     bits_family, libm_family, narrow_family, family),
+    (formula_family, atomic_family, memory_family, fma_family, arithmetic_family, conversion_family, select_family,
+     unsigned_vectors, bits_family, builtin_family, narrow_family, family),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...dialects import loop
 from ...ir.attributes import IndexType, Type, VectorType, i1
 from ..c_scalars import AND, UNARY, Expr
-from ..printer_base import KernelPrinter, function_names, print_source
+from ..printer_base import KernelPrinter, print_source
 from .prelude import PRELUDE, lane_type
 
 ENTRY = "sw_entry_"
@@ -68,16 +68,6 @@ class CPrinter(KernelPrinter):
         return Expr(f"-({made.text})", UNARY) if type is i1 else made
 
 
-def entry_names(kernels: Sequence[loop.Kernel]) -> list[str]:
-    """The symbols by which a library gives these kernels, in order."""
-    return [ENTRY + name for name in function_names(kernels)]
-
-
 def print_module_source(kernels: Sequence[loop.Kernel]) -> str:
     """Kernels behind one prelude."""
     return print_source(kernels, CPrinter, ".c", f"C: {', '.join(k.sym_name for k in kernels)}")
-
-
-def print_kernel(kernel: loop.Kernel) -> str:
-    """One kernel with its prelude."""
-    return print_module_source([kernel])

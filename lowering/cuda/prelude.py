@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..c_scalars import LIBM, NAMED, family
+from ..c_scalars import NAMED, family
 from ..narrow_floats import narrow_family
-from ..prelude import Prelude
+from ..prelude import BYTES, SCALAR, Prelude, c_type, libm_family
 
-BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "f16": 2, "bf16": 2, "f8e4m3fn": 1,
-          "f8e5m2": 1}  # fmt: skip
-SCALAR = "|".join(sorted(BYTES, key=len, reverse=True))
-_PARAMETERS = {"fma": "abc", "powf": "ab", "remf": "ab", "atan2": "ab", "copysign": "ab"}
 _VECTOR = {
     "": "struct SW_ALIGNED({align}) {V} {{ {T} v[{width}]; }};\n",
     "load": "SW_INLINE {V} {name}(const {T} *p) {{\n    {V} r;\n    SW_UNROLL\n"
@@ -27,10 +23,6 @@ _VECTOR = {
 }  # fmt: skip
 
 
-def c_type(suffix: str) -> str:
-    return NAMED.get(suffix, f"sw_{suffix}")
-
-
 def vector_family(name: str) -> str | None:
     """Vector types, their loads and stores, splat and insert."""
     found = re.fullmatch(rf"sw_(?:(\w+?)_)?({SCALAR})x(\d+)", name)
@@ -40,17 +32,6 @@ def vector_family(name: str) -> str | None:
     width = int(found[3])
     fields = {"name": name, "T": c_type(found[2]), "V": f"sw_{found[2]}x{width}", "width": width}
     return text.format(**fields, align=min(16, width * BYTES[found[2]]))
-
-
-def libm_family(name: str) -> str | None:
-    """Functions of libm, which CUDA has without headers."""
-    found = re.fullmatch(r"sw_(\w+)_(f32|f64)", name)
-    if found is None or found[1] not in LIBM:
-        return None
-    names = _PARAMETERS.get(found[1], "a")
-    type, tail = NAMED[found[2]], "f" if found[2] == "f32" else ""
-    parameters = ", ".join(f"{type} {p}" for p in names)
-    return f"SW_INLINE {type} {name}({parameters}) {{ return {LIBM[found[1]]}{tail}({', '.join(names)}); }}\n"
 
 
 def shuffle_family(name: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ...dialects import loop
-from ...ir.core import Value
+from ...ir.core import Operation, Value
 from ..c_scalars import ADD, MUL, Expr
 from ..printer_base import KernelPrinter, print_source
 from .prelude import PRELUDE
@@ -77,7 +77,7 @@ class CudaPrinter(KernelPrinter):
             return f"sw_block_{axis}()", f"sw_grid_dim_{axis}()"
         return f"sw_thread_{axis}()", str(threads["xyz".index(axis)])
 
-    def joins_user(self, op: loop.Operation, made: Expr) -> bool:
+    def joins_user(self, op: Operation, made: Expr) -> bool:
         # A position is an int: it becomes an index when it is assigned.
         return not isinstance(op, loop.Id) and super().joins_user(op, made)
 
@@ -103,8 +103,3 @@ def _shared_offsets(kernel: loop.Kernel) -> dict[Value, int]:
 def print_module_source(kernels: Sequence[loop.Kernel]) -> str:
     """Kernels behind one prelude."""
     return print_source(kernels, CudaPrinter, ".cu", f"CUDA C: {', '.join(k.sym_name for k in kernels)}")
-
-
-def print_kernel(kernel: loop.Kernel) -> str:
-    """One kernel with its prelude."""
-    return print_module_source([kernel])

@@ -158,7 +158,7 @@ template <class T> struct sw_emu_pointer {
 
 // Memory of one thread.
 template <class T, int N> struct sw_emu_registers {
-    T values[N];
+    alignas(16) T values[N];
     uint8_t written[N];
     sw_emu_buffer own;
 

@@ -7,11 +7,12 @@ one map reads, element by element, is computed inside that map's kernel.
 from __future__ import annotations
 
 from ...dialects import compute
-from ...ir.attributes import TensorType, VectorType
+from ...ir.attributes import TensorType
 from ...ir.core import Value
 from ...ir.dims import Dim, as_dim, ceildiv, dim_min, product
-from ..emit import FlatPoint, NotVectorisable, Point, row_major
+from ..emit import FlatPoint, NotVectorisable, Point
 from ..fused import Arm, KernelMaker, enclosing
+from ..sources import row_major
 
 THREADS = 256
 BLOCKS = 65535  # more elements than threads are taken in strides
@@ -64,15 +65,7 @@ def _cuda(arm: Arm, value: Value) -> None:
         emit = k.emitter
         with emit.loop(0, emit.dim(total), hint="i", binding="global", doc=f"elements of [{_text(shape)}]") as i:
             point = FlatPoint(emit, i, shape, emit.builder.block)
-            k.store(value, _compute(k, value, point), i)
-
-
-def _compute(k: KernelMaker, value: Value, point: Point) -> Value:
-    """The element of `value`, from its definition even though it has a buffer."""
-    op = value.defining_op
-    assert isinstance(op, (compute.Map, compute.Reduce))
-    made = k.emitter.reduce(op, point) if isinstance(op, compute.Reduce) else k.emitter.inline(op, point)
-    return made[value.index]  # type: ignore[attr-defined]
+            k.store(value, emit.define(value, point), i)
 
 
 def _text(shape: tuple[Dim, ...]) -> str:
@@ -85,7 +78,7 @@ def _doc(arm: Arm, value: Value) -> str:
 
 
 def lanes_for(arm: Arm, value: Value) -> int:
-    """How many elements make a vector on the CPU, by the narrowest float or widest element that is computed."""
+    """How many elements make a vector on the CPU, by the widest element that is read or written."""
     kinds = [v.tensor.element for v in [value, *arm.leaves([value])] if isinstance(v.type, TensorType)]
     widest = max(max(getattr(t, "width", 64), 32) for t in kinds)
     return CPU_LANES * 8 // widest
@@ -103,12 +96,8 @@ def _cpu(arm: Arm, value: Value) -> None:
 
 
 def _cpu_kernel(arm: Arm, value: Value, width: int) -> None:
-    count = arm.count
-    maker = arm.kernel([value], doc=_doc(arm, value))
-    arm.count = count  # the name is taken only when the kernel is finished
-    _cpu_axes(maker, value, [], width)
-    arm.count = count + 1
-    maker.__exit__(None)
+    with arm.kernel([value], doc=_doc(arm, value)) as k:
+        _cpu_axes(k, value, [], width)
 
 
 def _cpu_axes(k: KernelMaker, value: Value, indices: list[Value], width: int) -> None:
@@ -116,7 +105,7 @@ def _cpu_axes(k: KernelMaker, value: Value, indices: list[Value], width: int) ->
     axis = len(indices)
     if axis == len(shape):
         point = Point(indices, shape)
-        k.store(value, _compute(k, value, point), emit.offset(point.indices, row_major(shape)))
+        k.store(value, emit.define(value, point), emit.offset(point.indices, row_major(shape)))
     elif axis == len(shape) - 1 and width > 1:
         _cpu_vectors(k, value, indices, width)
     else:
@@ -132,35 +121,10 @@ def _hint(value: Value, axis: int) -> str:
 
 def _cpu_vectors(k: KernelMaker, value: Value, indices: list[Value], width: int) -> None:
     emit, shape = k.emitter, value.tensor.dims
-    extent = emit.dim(shape[-1])
-    whole = emit.named("whole", emit.dim(shape[-1] // width * width))
 
-    def body(i: Value) -> None:
+    def body(i: Value, lanes: int) -> None:
         point = Point([*indices, i], shape)
-        element = _compute(k, value, point)
-        if emit.lanes is not None and not isinstance(element.type, VectorType):
-            element = emit.splat(element, emit.lanes.width)
+        element = emit.as_vector(emit.define(value, point), lanes)
         k.store(value, element, emit.offset(point.indices, row_major(shape)))
 
-    hint = _hint(value, len(shape) - 1)
-    doc = f"over {shape[-1]}, {width} at a time"
-    with emit.loop(0, whole, width, hint=hint, doc=doc) as i, vectors(emit, i, width):
-        body(i)
-    with emit.loop(whole, extent, hint=hint, doc="the rest") as i:
-        body(i)
-
-
-class vectors:
-    """Vector mode for `with`: `width` neighbours from index `base` on."""
-
-    def __init__(self, emitter: object, base: Value, width: int) -> None:
-        self.emitter, self.base, self.width = emitter, base, width
-
-    def __enter__(self) -> None:
-        from ..emit import Lanes
-
-        self.emitter.lanes = Lanes(self.base, self.width)  # type: ignore[attr-defined]
-        self.emitter.varying = {self.base}  # type: ignore[attr-defined]
-
-    def __exit__(self, *exc: object) -> None:
-        self.emitter.lanes, self.emitter.varying = None, set()  # type: ignore[attr-defined]
+    emit.by_vectors(shape[-1], width, _hint(value, len(shape) - 1), body)

@@ -7,7 +7,8 @@ import attrs
 from ...dialects import compute
 from ...ir.core import Block, Operation, Value
 from ...ir.dims import Dim
-from ..emit import ORDERED, Emitter, in_any_order, simple_combiner, zero_of
+from ..combiners import ORDERED, in_any_order, simple_combiner
+from ..emit import Emitter, zero_of
 from ..fused import Fused, enclosing
 
 PRODUCTS = ("arith.mulf", "arith.muli")

@@ -8,16 +8,15 @@ right factor is contiguous along columns, vectors run along columns; where both 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cached_property, partial
 
 from ...dialects import loop
-from ...ir.attributes import FloatType, TensorType, Type, VectorType
+from ...ir.attributes import FloatType, TensorType, Type
 from ...ir.core import Value
 from ...ir.dims import as_dim, product
 from ..emit import FlatPoint, NotVectorisable, Scope
 from ..fused import Arm, KernelMaker
-from .generic import generic, vectors
+from .generic import generic
 from .matmul import Product, factor, product_form
 from .matmul_cuda import multiply_add, store_result
 
@@ -53,15 +52,12 @@ def _first(
     m, n, k = found.sizes
     doc = f"{', '.join(op.op_name for op in arm.fused.operators)}: [{m}, {k}] by [{k}, {n}]"
     for build in builds:
-        maker = arm.kernel([found.result], doc=doc, scratch=scratch)
-        arm.count -= 1
         try:
-            build(Tiles(maker, found))
+            with arm.kernel([found.result], doc=doc, scratch=scratch) as maker:
+                build(Tiles(maker, found))
+            return
         except NotVectorisable:
             continue
-        arm.count += 1
-        maker.__exit__(None)
-        return
     generic(arm)
 
 
@@ -79,16 +75,19 @@ class Tiles:
 
     def over_batch(self) -> Scope:
         total = product(self.found.batch)
-        scope = self.emit.loop(0, self.emit.dim(total), hint="batch", binding="block", doc=f"over {total} matrices")
-        self.batch_flat = scope.value
-        self.batch_block = scope.block
-        return scope
+        self.matrices = self.emit.loop(
+            0, self.emit.dim(total), hint="batch", binding="block", doc=f"over {total} matrices")
+        return self.matrices
+
+    @cached_property
+    def batch(self) -> tuple[Value, ...]:
+        """The indices of the matrices that are multiplied."""
+        if not self.found.batch:
+            return ()
+        return FlatPoint(self.emit, self.matrices.value, self.found.batch, self.matrices.block).indices
 
     def indices(self, axis: Value, at: Value, k: Value) -> dict[Value, Value]:
         """Arguments of the product's body for a factor at (axis, k)."""
-        batch = FlatPoint(self.emit, self.batch_flat, self.found.batch, self.batch_block)
-        if not hasattr(self, "batch"):
-            self.batch = batch.indices if self.found.batch else ()
         return {**dict(zip(self.batch_arguments, self.batch, strict=True)), axis: at, self.kk: k}
 
     def left(self, i: Value, k: Value) -> Value:
@@ -103,8 +102,14 @@ class Tiles:
         return emit.add(emit.mul(k, emit.number(self.packed)), emit.number(vector * self.lanes))
 
     def result(self, i: Value, j: Value) -> tuple[Value, ...]:
-        self.indices(self.i, i, j)
+        """Indices of an element of the result."""
         return (*self.batch, i, j)
+
+    @property
+    def panel(self) -> Value:
+        """The buffer of the packed panel."""
+        assert self.k.scratch is not None
+        return self.k.scratch
 
 
 Pack = Callable[["Tiles", Value, int], None]
@@ -131,7 +136,7 @@ def _pack_vectors(t: Tiles, j: Value, vectors_wide: int) -> None:
     with emit.loop(0, emit.dim(t.depth), hint="k", doc="pack the right factor") as k:
         for c in range(max(vectors_wide, 1)):
             column = emit.add(j, emit.number(c * t.lanes))
-            emit.store(_along(t, column, vectors_wide, partial(t.right, column, k)), t.k.scratch, t.in_panel(k, c))
+            emit.store(_along(t, column, vectors_wide, partial(t.right, column, k)), t.panel, t.in_panel(k, c))
 
 
 def _pack_elements(t: Tiles, j: Value, vectors_wide: int) -> None:
@@ -141,7 +146,7 @@ def _pack_elements(t: Tiles, j: Value, vectors_wide: int) -> None:
         column = emit.add(j, c)
         with emit.loop(0, emit.dim(t.depth), hint="k") as k:
             at = emit.add(emit.mul(k, emit.number(width)), c)
-            emit.store(t.right(column, k), t.k.scratch, at)
+            emit.store(t.right(column, k), t.panel, at)
 
 
 def _rows_of_tiles(t: Tiles, j: Value, vectors_wide: int) -> None:
@@ -159,38 +164,33 @@ def _column_tile(t: Tiles, i: Value, j: Value, rows: int, vectors_wide: int) -> 
     columns = [emit.add(j, emit.number(v * t.lanes)) for v in range(max(vectors_wide, 1))]
     lines = [emit.add(i, emit.number(r)) for r in range(rows)]
     zero = emit.zero(t.type)
-    start = emit.splat(zero, t.lanes) if vectors_wide else zero
+    lanes = t.lanes if vectors_wide else 1
+    start = emit.as_vector(zero, lanes)
     sums = {(r, c): emit.register(start.type, 1, "sum") for r in range(rows) for c in range(len(columns))}
     for register in sums.values():
         emit.store(start, register, 0)
     with emit.loop(0, emit.dim(t.depth), hint="k", doc=f"along {t.depth}") as k:
         if t.packed:
-            width = t.lanes if vectors_wide else 1
-            rights = [emit.load(t.k.scratch, t.in_panel(k, c), width) for c in range(len(columns))]
+            rights = [emit.load(t.panel, t.in_panel(k, c), lanes) for c in range(len(columns))]
         else:
             rights = [_along(t, c, vectors_wide, partial(t.right, c, k)) for c in columns]
         for r, line in enumerate(lines):
-            left = t.left(line, k)
-            left = emit.splat(left, t.lanes) if vectors_wide else left
+            left = emit.as_vector(t.left(line, k), lanes)
             for c, right in enumerate(rights):
                 emit.store(multiply_add(emit, left, right, emit.load(sums[r, c], 0)), sums[r, c], 0)
     for r, line in enumerate(lines):
         for c, column in enumerate(columns):
             total, place = emit.load(sums[r, c], 0), t.result(line, column)
-            with _lanes(t, column, vectors_wide):
+            with emit.vectors(column, lanes):
                 store_result(t.k, t.found, place, total)
 
 
 def _along(t: Tiles, base: Value, vectors_wide: int, make: Callable[[], Value]) -> Value:
     """`make()` in vector mode along the axis whose index is `base`."""
-    with _lanes(t, base, vectors_wide):
+    lanes = t.lanes if vectors_wide else 1
+    with t.emit.vectors(base, lanes):
         made = make()
-    return made if not vectors_wide or isinstance(made.type, VectorType) else t.emit.splat(made, t.lanes)
-
-
-def _lanes(t: Tiles, base: Value, vectors_wide: int) -> AbstractContextManager[None]:
-    """Vector mode along the axis whose index is `base`, or single elements."""
-    return vectors(t.emit, base, t.lanes) if vectors_wide else nullcontext()
+    return t.emit.as_vector(made, lanes)
 
 
 def _by_depth(t: Tiles) -> None:

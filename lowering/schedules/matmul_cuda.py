@@ -11,11 +11,12 @@ from contextlib import contextmanager
 import attrs
 
 from ...dialects import arith, loop, math
-from ...ir.attributes import FloatType
+from ...ir.attributes import FloatType, VectorType
 from ...ir.core import Value
 from ...ir.dims import Dim, as_dim, ceildiv, dim_min, product
-from ..emit import Emitter, FlatPoint, Point, known, row_major
+from ..emit import Emitter, FlatPoint, Point
 from ..fused import Arm, KernelMaker
+from ..sources import known, row_major
 from .matmul import Product, factor, innermost, product_form
 
 BLOCKS = 1 << 20
@@ -69,18 +70,17 @@ class MatmulKernel:
         emit, tile = self.emit, self.tile
         self.thread = emit.where("thread_x", "thread")
         columns = emit.number(tile.n // tile.thread_n)
-        self.row0 = emit.mul(emit.create(arith.DivUI, self.thread, columns), emit.number(tile.thread_m))
-        self.column0 = emit.mul(emit.create(arith.RemUI, self.thread, columns), emit.number(tile.thread_n))
-        self.row0.hint, self.column0.hint = "row0", "column0"
+        part, within = (emit.create(op, self.thread, columns) for op in (arith.DivUI, arith.RemUI))
+        self.row0 = emit.named("row0", emit.mul(part, emit.number(tile.thread_m)))
+        self.column0 = emit.named("column0", emit.mul(within, emit.number(tile.thread_n)))
         self.left = emit.shared(self.type, tile.k * (tile.m + PAD), "left_tile")
         self.right = emit.shared(self.type, tile.k * (tile.n + PAD), "right_tile")
         space = (*self.found.batch, ceildiv(self.m, as_dim(tile.m)), ceildiv(self.n, as_dim(tile.n)))
         with emit.loop(0, emit.dim(product(space)), hint="tile", binding="block", doc="tiles of the result") as at:
             indices = FlatPoint(emit, at, space, emit.builder.block).indices
             self.batch = indices[:-2]
-            self.m0 = emit.mul(indices[-2], emit.number(tile.m))
-            self.n0 = emit.mul(indices[-1], emit.number(tile.n))
-            self.m0.hint, self.n0.hint = "m0", "n0"
+            self.m0 = emit.named("m0", emit.mul(indices[-2], emit.number(tile.m)))
+            self.n0 = emit.named("n0", emit.mul(indices[-1], emit.number(tile.n)))
             self._tile()
 
     def _tile(self) -> None:
@@ -166,8 +166,7 @@ class MatmulKernel:
 
 def multiply_add(emit: Emitter, a: Value, b: Value, c: Value) -> Value:
     """a * b + c; for floats rounded once."""
-    kind = getattr(c.type, "element", c.type)
-    if isinstance(kind, FloatType):
+    if isinstance(c.type.element if isinstance(c.type, VectorType) else c.type, FloatType):
         return emit.create(math.Fma, a, b, c)
     return emit.create(arith.AddI, emit.create(arith.MulI, a, b), c)
 
@@ -179,8 +178,7 @@ def store_result(k: KernelMaker, found: Product, indices: tuple[Value, ...], tot
     scalar = total
     if found.result is not found.reduce.result:
         emit.sources[found.reduce.result] = known(total)
-        scalar = emit.inline(found.result.defining_op, point)[found.result.index]  # type: ignore[arg-type, attr-defined]
-    width = getattr(total.type, "shape", (1,))[0]
-    if width > 1 and not getattr(scalar.type, "shape", None):
-        scalar = emit.splat(scalar, width)
+        scalar = emit.define(found.result, point)
+    if isinstance(total.type, VectorType):
+        scalar = emit.as_vector(scalar, total.type.shape[0])
     k.store(found.result, scalar, emit.offset(indices, row_major(found.result.tensor.dims)))

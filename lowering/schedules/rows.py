@@ -5,15 +5,14 @@ Norms, softmax and reductions along the last axis have it, with whatever is fuse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import attrs
 
 from ...dialects import compute
 from ...ir.core import Operation, Value
 from ...ir.dims import Dim
-from ..emit import ORDERED, in_any_order
+from ..combiners import ORDERED, in_any_order
 from ..fused import Fused, enclosing
+from ..sources import same_shape
 
 
 @attrs.define(eq=False)
@@ -33,11 +32,6 @@ class Rows:
     def is_row(self, value: Value) -> bool:
         """Whether a computed value has an element for each position of a row."""
         return len(value.tensor.shape) == len(self.shape) + 1 and value.tensor.shape[-1] is self.length
-
-
-def same(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
-    """Equal shapes (dims are interned; comparing them by value would ask the prover)."""
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
 
 
 def _one(dim: Dim) -> bool:
@@ -65,10 +59,10 @@ def row_form(fused: Fused) -> Rows | str:
 def _check(fused: Fused, rows: Rows, op: Operation) -> str | None:
     assert isinstance(op, (compute.Map, compute.Reduce))
     extra = op.shape[len(rows.shape) :]
-    if not same(op.shape[: len(rows.shape)], rows.shape) or len(op.shape) > len(rows.shape) + 1:
+    if not same_shape(op.shape[: len(rows.shape)], rows.shape) or len(op.shape) > len(rows.shape) + 1:
         return f"it computes [{', '.join(map(str, op.shape))}], which is not by rows"
     if isinstance(op, compute.Reduce):
-        if extra or not same(op.extents, (rows.length,)):
+        if extra or not same_shape(op.extents, (rows.length,)):
             return "its reductions run over different axes"
         if not in_any_order(op):
             return ORDERED
@@ -116,5 +110,5 @@ def _find_streams(fused: Fused, rows: Rows, op: Operation) -> None:
             continue
         if source.tensor.rank == 1:
             rows.streams.setdefault(source, False)
-        elif [*read.indices] == [*arguments] and same(source.tensor.shape, (*rows.shape, rows.length)):
+        elif [*read.indices] == [*arguments] and same_shape(source.tensor.shape, (*rows.shape, rows.length)):
             rows.streams[source] = True

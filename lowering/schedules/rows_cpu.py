@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ...dialects import arith, compute, loop
-from ...ir.attributes import VectorType
+from ...dialects import compute, loop
 from ...ir.core import Value
 from ...ir.dims import product
-from ..emit import CHUNK, Emitter, FlatPoint, NotVectorisable, Point, chunk_levels, known, simple_combiner
+from ..combiners import CHUNK, chunk_levels, simple_combiner
+from ..emit import Emitter, FlatPoint, NotVectorisable, Point
 from ..fused import Arm, KernelMaker
-from .generic import lanes_for, vectors
+from ..sources import known
+from .generic import lanes_for
 from .rows import Rows, row_form
 
 
@@ -18,17 +19,13 @@ def rows_cpu(arm: Arm) -> None:
     assert isinstance(rows, Rows)
     written = [v for v in rows.stages if v in arm.fused.outputs]
     width = min(lanes_for(arm, v) for v in rows.stages)
-    name = ", ".join(op.op_name for op in arm.fused.operators)
-    for lanes in (width, 1):  # single elements where the definition does not vectorise (it uses the index itself)
-        maker = arm.kernel(written, doc=f"{name}: rows of {rows.length}")
-        arm.count -= 1
-        try:
-            _kernel(maker, rows, lanes)
-        except NotVectorisable:
-            continue
-        arm.count += 1
-        maker.__exit__(None)
-        return
+    doc = f"{', '.join(op.op_name for op in arm.fused.operators)}: rows of {rows.length}"
+    try:
+        with arm.kernel(written, doc=doc) as k:
+            _kernel(k, rows, width)
+    except NotVectorisable:  # the definition uses the index itself
+        with arm.kernel(written, doc=doc) as k:
+            _kernel(k, rows, 1)
 
 
 def _kernel(k: KernelMaker, rows: Rows, width: int) -> None:
@@ -54,7 +51,7 @@ def _stage(k: KernelMaker, rows: Rows, value: Value, row: Point, base: Value, wi
         return
     else:
         extra = [emit.number(0)] * (value.tensor.rank - len(rows.shape))
-        scalar = emit.inline(op, Point([*row.indices, *extra]))[value.index]  # type: ignore[arg-type, attr-defined]
+        scalar = emit.define(value, Point([*row.indices, *extra]))
         emit.sources[value] = known(scalar)
     if written:
         assert row.flat is not None
@@ -88,9 +85,9 @@ def _in_vectors(emit: Emitter, op: compute.Reduce, rows: Rows, row: Point, width
     levels = [emit.accumulators(op, width)]  # outermost first
     levels += [emit.accumulators(op, width, "part") for _ in range(chunk_levels(op, rows.length // width))]
     doc = f"reduce over {rows.length}, {width} at a time"
-    with emit.loop(0, whole, width, hint=hint, doc=doc) as j, vectors(emit, j, width):
+    with emit.loop(0, whole, width, hint=hint, doc=doc) as j, emit.vectors(j, width):
         values = emit.inline(op, Point([*row.indices, j]))
-        emit.accumulate(op, levels[-1], [_as_vector(emit, v, width) for v in values])
+        emit.accumulate(op, levels[-1], [emit.as_vector(v, width) for v in values])
         _carry(emit, op, levels, j, width, width * CHUNK)
     while len(levels) > 1:
         inner = levels.pop()
@@ -105,7 +102,7 @@ def _carry(emit: Emitter, op: compute.Reduce, levels: list[list[Value]], j: Valu
         return
     *_, outer, inner = levels
     place = emit.both(j, emit.number(size - 1))
-    last = emit.create(arith.CmpI, place, emit.number(size - width), predicate=0)  # eq
+    last = emit.equal(place, emit.number(size - width))
     with emit.when(last, f"a chunk of {size} ends"):
         emit.accumulate(op, outer, [emit.load(p, 0) for p in inner])
         for register, identity in zip(inner, emit.identities(op, width), strict=True):
@@ -125,23 +122,12 @@ def _across_lanes(
         emit.accumulate(op, accumulators, [emit.create(loop.Extract, p, lane=lane) for p in partials])
 
 
-def _as_vector(emit: Emitter, value: Value, width: int) -> Value:
-    return value if isinstance(value.type, VectorType) else emit.splat(value, width)
-
-
 def _row(k: KernelMaker, rows: Rows, value: Value, row: Point, base: Value, width: int) -> None:
     emit, op = k.emitter, value.defining_op
     assert isinstance(op, compute.Map)
-    whole = emit.named("whole", emit.dim(rows.length // width * width)) if width > 1 else emit.number(0)
-    hint = op.body.arguments[-1].hint or "j"
 
     def body(j: Value, lanes: int) -> None:
-        element = emit.inline(op, Point([*row.indices, j]))[value.index]  # type: ignore[attr-defined]
-        k.store(value, element if lanes == 1 else _as_vector(emit, element, lanes), emit.add(base, j))
+        element = emit.define(value, Point([*row.indices, j]))
+        k.store(value, emit.as_vector(element, lanes), emit.add(base, j))
 
-    if width > 1:
-        doc = f"over {rows.length}, {width} at a time"
-        with emit.loop(0, whole, width, hint=hint, doc=doc) as j, vectors(emit, j, width):
-            body(j, width)
-    with emit.loop(whole, emit.dim(rows.length), hint=hint, doc="the rest" if width > 1 else None) as j:
-        body(j, 1)
+    emit.by_vectors(rows.length, width, op.body.arguments[-1].hint or "j", body)

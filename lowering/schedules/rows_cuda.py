@@ -16,8 +16,10 @@ from ...dialects import arith, compute, loop
 from ...ir.attributes import Type
 from ...ir.core import Value
 from ...ir.dims import as_dim, ceildiv, dim_min, product
-from ..emit import Emitter, FlatPoint, Point, Source, combiner_name, known
+from ..combiners import combiner_name
+from ..emit import Emitter, FlatPoint, Point, Scope, Source
 from ..fused import Arm, KernelMaker
+from ..sources import known
 from .rows import Rows, row_form
 
 BLOCKS = 1 << 20  # blocks of a launch at most; the rest of the rows are taken in strides
@@ -63,12 +65,22 @@ def rows_cuda(arm: Arm, shape: RowShape, peeled: bool) -> None:
 class RowKernel:
     """Builds the body of one row kernel."""
 
+    lane: Value  # of this thread in its warp, or the thread where a block takes the row
+    # Of the row at hand: its number, place and indices, where it and its whole vectors begin, and how many these are.
+    row_number: Value
+    row: Point
+    indices: tuple[Value, ...]
+    base: Value
+    head: Value
+    vectors: Value
+
     def __init__(self, k: KernelMaker, rows: Rows, shape: RowShape, width: int, peeled: bool) -> None:
         self.k, self.emit, self.rows, self.shape = k, k.emitter, rows, shape
         self.width, self.peeled = width, peeled and width > 1
         self.kept: dict[Value, Value] = {}  # tensor along the row -> registers
         self.slot: Value | None = None
         self.position: Value | None = None
+        self.edge: Value | None = None  # the element at the ends of the row that is this thread's, or the length
 
     def build(self) -> None:
         emit, total = self.emit, product(self.rows.shape)
@@ -83,8 +95,7 @@ class RowKernel:
                 if self.shape.threads > WARP:
                     emit.builder.create(loop.Barrier)  # shared partials are free again
                 return
-            row = emit.add(emit.mul(group, emit.number(per_block)), emit.where("warp", "warp"))
-            row.hint = "row"
+            row = emit.named("row", emit.add(emit.mul(group, emit.number(per_block)), emit.where("warp", "warp")))
             with emit.when(emit.less(row, emit.dim(total))):
                 self._row(row)
 
@@ -93,8 +104,7 @@ class RowKernel:
         self.row_number = row
         self.row = FlatPoint(emit, row, self.rows.shape, emit.builder.block)
         self.indices = self.row.indices if self.rows.shape else ()
-        self.base = emit.mul(row, emit.dim(self.rows.length))
-        self.base.hint = "row_start"
+        self.base = emit.named("row_start", emit.mul(row, emit.dim(self.rows.length)))
         self._ends()
         for value in self.rows.stages:
             self._fetch([s for s in self._streams_of(value) if s not in self.kept])
@@ -111,20 +121,14 @@ class RowKernel:
         length, w = emit.dim(self.rows.length), emit.number(width)
         phase = emit.create(arith.RemUI, self.base, w)
         head = emit.create(arith.RemUI, emit.sub(w, phase), w)
-        self.head = emit.create(arith.MinSI, head, length)
-        self.head.hint = "head"
-        self.vectors = emit.create(arith.DivUI, emit.sub(length, self.head), w)
-        self.vectors.hint = "vectors"
+        self.head = emit.named("head", emit.create(arith.MinSI, head, length))
+        self.vectors = emit.named("vectors", emit.create(arith.DivUI, emit.sub(length, self.head), w))
         tail_start = emit.add(self.head, emit.mul(self.vectors, w))
         in_head = emit.less(self.lane, self.head)
         tail = emit.add(tail_start, emit.sub(self.lane, emit.number(16)))
-        in_tail = emit.both(
-            emit.create(arith.CmpI, self.lane, emit.number(16), predicate=5),  # sge
-            emit.less(tail, length),
-        )
+        in_tail = emit.both(emit.at_least(self.lane, emit.number(16)), emit.less(tail, length))
         outside = emit.create(arith.Select, in_tail, tail, length)
-        self.edge = emit.create(arith.Select, in_head, self.lane, outside)
-        self.edge.hint = "edge"
+        self.edge = emit.named("edge", emit.create(arith.Select, in_head, self.lane, outside))
 
     # -- elements of a row
 
@@ -135,8 +139,7 @@ class RowKernel:
         emit, width = self.emit, self.width
 
         def chunk(number: Value, slot: Value) -> None:
-            start = emit.add(self.head, emit.mul(number, emit.number(width)))
-            start.hint = "at"
+            start = emit.named("at", emit.add(self.head, emit.mul(number, emit.number(width))))
             if chunk_start is not None:
                 chunk_start(start, slot)
             with emit.loop(0, width, hint="e", binding="unroll") as e:
@@ -154,10 +157,14 @@ class RowKernel:
             binding = "lane" if self.shape.threads == WARP else "thread"
             with emit.loop(0, self.vectors, hint="c", binding=binding, doc="vectors of the row") as c:
                 chunk(c, emit.number(0))
-        if self.peeled:
-            with emit.when(emit.less(self.edge, emit.dim(self.rows.length)), "ends of the row"):
+        if self.edge is not None:
+            with self._at_edge(self.edge):
                 self.position, self.slot = self.edge, emit.number(self._edge_slot())
                 body()
+
+    def _at_edge(self, edge: Value) -> Scope:
+        """For the threads that take an element at the ends of the row."""
+        return self.emit.when(self.emit.less(edge, self.emit.dim(self.rows.length)), "ends of the row")
 
     def _edge_slot(self) -> int:
         return max(self.shape.chunks, 1) * self.width
@@ -174,8 +181,9 @@ class RowKernel:
             self._keep(tensor, tensor.tensor.element)
         if self.shape.chunks and tensors:
             self._each(self._load_vectors(tensors), lambda: None)
-            if self.peeled:
-                self._load_edges(tensors)
+            if self.edge is not None:
+                with self._at_edge(self.edge):
+                    self._load_edges(tensors, self.edge)
 
     def _keep(self, tensor: Value, element: Type) -> None:
         size = self._edge_slot() + (1 if self.peeled else 0)
@@ -202,22 +210,19 @@ class RowKernel:
     def _load_vectors(self, tensors: list[Value]) -> Callable[[Value, Value], None]:
         def load(start: Value, slot: Value) -> None:
             for tensor in tensors:
-                at = self.emit.add(self.base, start) if self.rows.streams[tensor] else start
-                vector = self.emit.load(self._buffer(tensor), at, self.width, True)
-                self.emit.store(vector, self.kept[tensor], slot, True)
+                self.emit.store(self._load(tensor, start, self.width), self.kept[tensor], slot, True)
 
         return load
 
-    def _buffer(self, tensor: Value) -> Value:
-        position = self.k.reads.index(tensor)
-        return self.k.kernel.body.arguments[position]
+    def _load_edges(self, tensors: list[Value], edge: Value) -> None:
+        for tensor in tensors:
+            self.emit.store(self._load(tensor, edge), self.kept[tensor], self._edge_slot())
 
-    def _load_edges(self, tensors: list[Value]) -> None:
-        emit = self.emit
-        with emit.when(emit.less(self.edge, emit.dim(self.rows.length)), "ends of the row"):
-            for tensor in tensors:
-                at = emit.add(self.base, self.edge) if self.rows.streams[tensor] else self.edge
-                emit.store(emit.load(self._buffer(tensor), at), self.kept[tensor], self._edge_slot())
+    def _load(self, tensor: Value, position: Value, width: int = 1) -> Value:
+        """Elements of an input along the row, from `position` on."""
+        buffer = self.k.kernel.body.arguments[self.k.reads.index(tensor)]
+        at = self.emit.add(self.base, position) if self.rows.streams[tensor] else position
+        return self.emit.load(buffer, at, width, width > 1)
 
     # -- stages
 
@@ -231,33 +236,31 @@ class RowKernel:
             self._row_tensor(value)
         else:
             extra = [emit.number(0)] * (value.tensor.rank - len(self.rows.shape))
-            scalar = emit.inline(op, Point([*self.indices, *extra]))[value.index]  # type: ignore[arg-type, attr-defined]
+            scalar = emit.define(value, Point([*self.indices, *extra]))
             emit.sources[value] = known(scalar)
             self._store_scalar(value, scalar)
 
     def _store_scalar(self, value: Value, scalar: Value) -> None:
         if value in self.k.outputs:
-            with self.emit.when(self.emit.create(arith.CmpI, self.lane, self.emit.number(0), predicate=0), "elected"):
+            with self.emit.when(self.emit.equal(self.lane, self.emit.number(0)), "elected"):
                 self.k.store(value, scalar, self.row_number)
+
+    def _kept_streams(self, value: Value) -> list[Value]:
+        return [s for s in self._streams_of(value) if s in self.kept]
 
     def _refetch(self, value: Value) -> Callable[[Value, Value], None] | None:
         """What a stage loads for each vector when rows are not held."""
-        streams = [s for s in self._streams_of(value) if s in self.kept]
+        streams = self._kept_streams(value)
         return None if self.shape.chunks or not streams else self._load_vectors(streams)
 
     def _in_edges(self, value: Value, body: Callable[[], None]) -> Callable[[], None]:
-        """`body`, which in the ends of a row that is not held reads memory instead of registers."""
+        """`body`; before it the ends of a row that is not held are loaded."""
         if self.shape.chunks:
             return body
 
         def run() -> None:
-            if self.position is not getattr(self, "edge", None):
-                body()
-                return
-            streams = [s for s in self._streams_of(value) if s in self.kept]
-            for tensor in streams:
-                at = self.emit.add(self.base, self.edge) if self.rows.streams[tensor] else self.edge
-                self.emit.store(self.emit.load(self._buffer(tensor), at), self.kept[tensor], self._edge_slot())
+            if self.edge is not None and self.position is self.edge:
+                self._load_edges(self._kept_streams(value), self.edge)
             body()
 
         return run
@@ -296,7 +299,7 @@ class RowKernel:
         warp, lane = emit.where("warp", "warp"), emit.where("lane", "lane")
         name = combiner_name(op)
         parts = [emit.shared(v.type, warps, f"{r.hint or name}_parts") for v, r in zip(values, op.results, strict=True)]
-        with emit.when(emit.create(arith.CmpI, lane, emit.number(0), predicate=0), "elected"):
+        with emit.when(emit.equal(lane, emit.number(0)), "elected"):
             for value, part in zip(values, parts, strict=True):
                 emit.store(value, part, warp)
         emit.builder.create(loop.Barrier)
@@ -308,8 +311,7 @@ class RowKernel:
     def _row_tensor(self, value: Value) -> None:
         """Compute a tensor along the row: kept in registers where later stages read it, stored where it is a
         result."""
-        emit, op = self.emit, value.defining_op
-        assert isinstance(op, compute.Map)
+        emit = self.emit
         written = value in self.k.outputs
         held = bool(self.shape.chunks) and any(value in _inputs(v) for v in self.rows.stages if v is not value)
         if not written and not held:
@@ -320,11 +322,11 @@ class RowKernel:
 
         def body() -> None:
             assert self.slot is not None and self.position is not None
-            element = emit.inline(op, self._point())[value.index]  # type: ignore[attr-defined]
+            element = emit.define(value, self._point())
             if held:
                 emit.store(element, self.kept[value], self.slot)
-            if vector is not None and self.position is getattr(self, "edge", None):
-                self.k.store(value, element, emit.add(self.base, self.edge))
+            if vector is not None and self.position is self.edge:
+                self.k.store(value, element, emit.add(self.base, self.position))
             elif vector is not None:
                 emit.store(element, vector, self._in_vector())
 

@@ -203,12 +203,10 @@ def test_printing_timing_and_observers():
     lines = timing.report().splitlines()
     names = [line.split("%")[1] for line in lines[1:]]
     assert names[0].strip() == "total"
-    assert "    canonicalize" in [n.rstrip() for n in names] or any(
-        n.endswith("    canonicalize") for n in names
-    )
+    assert [n.rstrip() for n in names if "canonicalize" in n] == ["      canonicalize"] * 2  # of two functions
     assert "100.0%" in lines[1]
 
 
 def test_passes_are_registered_by_name():
-    assert PASSES["cse"].__name__ == "Cse" and "Remove" not in (PASSES["cse"].__doc__ or "")
+    assert PASSES["cse"].__name__ == "Cse"
     assert attrs.has(PASSES["test-everything"]) and PASSES["test-everything"] is Everything

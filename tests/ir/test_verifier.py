@@ -101,7 +101,11 @@ def test_legal() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (scope(DEF), '2: block with no terminator, has %0 = "verify_demo.def"() : () -> i32'),
+        (
+            scope(DEF),
+            "2: the body of 'verify_demo.scope' does not end in 'verify_demo.end': block with no terminator, "
+            "has %d = verify_demo.def : () -> i32",
+        ),
         (scope("^a:"), "1: 'verify_demo.scope' op: empty block: expect at least a terminator"),
         (
             scope('"verify_demo.end"() : () -> ()', DEF, '"verify_demo.end"() : () -> ()'),

@@ -11,6 +11,7 @@ from loop_kernels import Case
 
 from stepwell.dialects.scalar import dtype_of
 from stepwell.ir.attributes import index
+from stepwell.lowering.cpu import prelude as cpu_prelude
 from stepwell.lowering.cuda import printer as cuda_printer
 from stepwell.runtime import cpu, emulate
 
@@ -82,3 +83,10 @@ def test_cuda_compiles(arch: str) -> None:
     for at in range(0, len(kernels), 100):
         source = cuda_printer.print_module_source(kernels[at : at + 100])
         assert nvrtc.compile_cubin(source, arch, options=["--fmad=false"])
+
+
+@needs_compiler
+@pytest.mark.parametrize("suffix", ["f32", "f16", "i8", "i64", "i1"])
+def test_c_selects_by_bits_not_lanes(suffix: str) -> None:
+    name = f"sw_select_i1x8_{suffix}x8_{suffix}x8_{suffix}x8"
+    assert "for (" not in cpu_prelude.PRELUDE.find(name)

@@ -187,7 +187,7 @@ def test_a_dim_argument_is_not_negative():
         f(-1, draw(3))
 
 
-def test_out_of_a_result_that_is_an_argument(add):
+def test_out_of_a_result_that_is_an_argument():
     t = "tensor<[n], f32>"
     f = stepwell.compile(f"func.func @f<n>(%x: {t}) -> {t} {{\n  func.return %x : {t}\n}}", target="cpu")
     x, out = draw(3), f.arrays.empty((3,), np.dtype(np.float32))
@@ -201,3 +201,72 @@ def test_strides_that_are_no_multiples_of_the_element():
     f = stepwell.compile(SUM, target="cpu")
     with pytest.raises(IRError, match="pass a copy"):
         f(records["b"])
+
+
+def test_calls_at_other_sizes_compile_nothing(monkeypatch):
+    from stepwell.ir.passes import PassManager
+    from stepwell.runtime import cpu
+
+    f = stepwell.compile(ADD, target="cpu")
+    assert f.stats.compilations == 1 and f.stats.kernels > 0
+
+    def compiles(*_, **__):
+        raise AssertionError("a call compiled something")
+
+    monkeypatch.setattr(PassManager, "run", compiles)
+    for name in ("build_kernels", "compile_source", "compile_sources", "_compile", "print_module_source"):
+        monkeypatch.setattr(cpu, name, compiles)
+    with pytest.raises(AssertionError, match="compiled something"):
+        stepwell.compile(ADD, target="cpu")
+    for m, n in [(3, 5), (1, 1), (0, 4), (33, 129), (7, 1024)]:
+        x, w = draw(m, n), draw(n)
+        np.testing.assert_array_equal(f(x, w), x + w)
+    strided = draw(8, 6)[:, ::2]
+    np.testing.assert_array_equal(f(strided, strided[0]), strided + strided[0])
+    assert f.stats.compilations == 1
+
+
+def test_each_making_of_kernels_counts():
+    f = stepwell.compile(ADD, target="cpu")
+    f._prepare_kernels(f.module, "f", None, None)
+    assert f.stats.compilations == 2
+
+
+def test_a_function_says_what_it_is(add):
+    assert repr(add) == str(add) == (
+        f"<stepwell function @f(%x: tensor<[m, n], f32>, %w: tensor<[n], f32>) for {add.target}>"
+    )  # fmt: skip
+
+
+def test_arguments_by_name(add):
+    x, w = draw(3, 5), draw(5)
+    out = np.empty((3, 5), np.float32)
+    for made in (add(x=x, w=w), add(w=w, x=x), add(x, w=w), add(x, w=w, out=out)):
+        np.testing.assert_array_equal(made, x + w)
+    assert add.bind(x, w=w) == add.bind(w=w, x=x) == {"m": 3, "n": 5}
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "says"),
+    [
+        ("x", "ww", r"no argument 'ww'; did you mean 'w'\? \(it has %x, %w\)"),
+        ("xw", "z", r"no argument 'z' \(it has %x, %w\)"),
+        ("xw", "w", "1:45: error: argument %w is given twice, by its place and by its name"),
+        ("x", "x", "argument %x is given twice"),
+        ("", "w", "the call lacks argument %x"),
+        ("", "x", "the call lacks argument %w"),
+        ("xww", "x", "argument %x is given twice"),
+    ],
+)
+def test_arguments_by_name_that_do_not_fit(add, given, named, says):
+    with pytest.raises(IRError, match=says):
+        add(*[draw(3, 5)] * len(given), **{named: draw(5)})
+
+
+def test_numbers_by_name():
+    t = "tensor<[n], f32>"
+    f = stepwell.compile(f"func.func @f<n>(%n: index {{dim = n}}, %x: {t}) -> {t} {{\n  func.return %x : {t}\n}}", target="cpu")
+    x = draw(3)
+    np.testing.assert_array_equal(f(x=x, n=3), x)
+    with pytest.raises(IRError, match="%n"):
+        f(x=x, n="3")
