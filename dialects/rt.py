@@ -60,7 +60,7 @@ class Group(Operation):
 @rt.op
 class Choose(Operation):
     """Runs the first arm whose guard holds. `guards` has a dictionary an arm: `facts` relations between dims,
-    `contiguous` and `aligned` the operands that must be row-major, or start on 16 bytes. The last arm is the
+    `contiguous` and `aligned` the operands that must be row-major, or start on 64 bytes. The last arm is the
     generic one and has an empty guard. `variants` names how each arm is scheduled. Before schedule an arm
     yields the results; after it, arms are launches that write into operands, and there are no results."""
 

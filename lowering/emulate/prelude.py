@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from ..c_scalars import family
-from ..cuda.prelude import BYTES, SCALAR, bits_family, c_type, libm_family, vector_family
+from ..cuda.prelude import bits_family, vector_family
 from ..narrow_floats import narrow_family
-from ..prelude import Prelude
+from ..prelude import BYTES, SCALAR, Prelude, c_type, libm_family
 
 _MOVES = {
     "load": "template <class P> SW_INLINE {V} {name}(P &&p, int line = __builtin_LINE()) {{\n"
