@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 from tqdm import tqdm
 
-from stepwell.dialects import loop, rt
+from stepwell.dialects import func, loop, rt
 from stepwell.dialects.scalar import dtype_of
 from stepwell.ir.attributes import ArrayAttr, TensorType
 from stepwell.ir.core import Operation
@@ -64,22 +64,22 @@ class Note:
 Arms = Mapping[int, int]  # choose, in the order of the walk -> its arm that shall run
 
 
-def chooses(module: Operation) -> list[rt.Choose]:
-    return [op for op in module.walk() if isinstance(op, rt.Choose)]
+def chooses(function: Operation) -> list[rt.Choose]:
+    return [op for op in function.walk() if isinstance(op, rt.Choose)]
 
 
-def together(module: Operation) -> list[Arms]:
+def together(function: Operation) -> list[Arms]:
     """Arm k of every choose that has so many, for each k; a function without a choose has one way to run."""
-    counts = {n: len(op.regions) for n, op in enumerate(chooses(module))}
+    counts = {n: len(op.regions) for n, op in enumerate(chooses(function))}
     rounds = max(counts.values(), default=1)
     return [{n: min(k, count - 1) for n, count in counts.items()} for k in range(rounds)]
 
 
-def without_earlier(module: Operation, arms: Arms) -> tuple[Operation, list[Relation]]:
-    """A copy in which each of the arms is the first of its choose, and the facts that their guards want. Facts that
+def without_earlier(module: Operation, name: str, arms: Arms) -> tuple[Operation, list[Relation]]:
+    """A copy in which, in function `name`, each of the arms is the first of its choose, and the facts that their guards want. Facts that
     only ask for much work are dropped."""
     made, facts = module.clone(), []
-    for n, op in enumerate(chooses(made)):
+    for n, op in enumerate(chooses(api.entry_of(made, name))):
         first = arms.get(n, 0)
         guards = [_legal(rt.Guard.of(op, k)) for k in range(first, len(op.regions))]
         facts += guards[0].facts if n in arms else ()
@@ -109,11 +109,10 @@ def candidates(symbols: Sequence[str]) -> Iterator[dict[str, int]]:
 
 
 class Runs:
-    """A lowered module on the emulator."""
+    """A function of a lowered module on the emulator."""
 
-    def __init__(self, text: str) -> None:
-        self.module = api.load_source(text)
-        self.entry = api.entry_of(self.module)
+    def __init__(self, module: Operation, entry: func.FuncOp) -> None:
+        self.module, self.entry = module, entry
         self.function = api.compile(self.module, "emulate", entry=self.entry.sym_name)
         tensors = [v.type for op in self.entry.walk() for v in op.results if isinstance(v.type, TensorType)]
         tensors += [p.type for p in self.function.signature.parameters if isinstance(p.type, TensorType)]
@@ -155,7 +154,7 @@ class Runs:
 
     def run(self, arms: Arms) -> str | None:
         """What went wrong; empty where nothing did, None where no sizes fit the guards together."""
-        module, facts = without_earlier(self.module, arms)
+        module, facts = without_earlier(self.module, self.entry.sym_name, arms)
         executor = self.executor(module)
         found = self.fitting(executor, facts)
         if found is None:
@@ -169,7 +168,8 @@ class Runs:
 
     def compare(self, symbols: tuple[int, ...], given: list[object], results: list[np.ndarray]) -> str:
         """The generic arms compute the same."""
-        generic, _ = without_earlier(self.module, {n: len(op.regions) - 1 for n, op in enumerate(chooses(self.module))})
+        last = {n: len(op.regions) - 1 for n, op in enumerate(chooses(self.entry))}
+        generic, _ = without_earlier(self.module, self.entry.sym_name, last)
         for a, b in zip(results, self.executor(generic).run(symbols, given)):
             exact = a.dtype.kind in "iub"
             limit = 0 if exact else TOLERANCE.get(a.dtype.name, 3e-2)
@@ -180,7 +180,7 @@ class Runs:
 
     def every(self) -> Iterator[tuple[Arms, str | None]]:
         """Run all arms: together where they can, else one by one."""
-        for arms in together(self.module):
+        for arms in together(self.entry):
             wrong = self.run(arms)
             if wrong is not None or len(arms) < 2:
                 yield arms, wrong
@@ -192,9 +192,10 @@ class Runs:
 def run_module(job: tuple[Path, Path]) -> tuple[int, list[str]]:
     """Run all arms of a dumped module; how many runs there were and what went wrong."""
     path, folder = job
-    runs = Runs(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    module = api.load_source(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    functions = [op for op in module.body.ops if isinstance(op, func.FuncOp) and not op.is_declaration]
     with emulate.recording(Note(folder)):
-        made = list(runs.every())
+        made = [one for entry in functions for one in Runs(module, entry).every()]
     texts = {None: "no sizes fit the guard"}
     return len(made), [f"{path.name}: arms {arms}: {texts.get(wrong, wrong)}" for arms, wrong in made if wrong != ""]
 
