@@ -53,6 +53,7 @@ from ..ir.definition import (
 from ..ir.dims import Dim, as_dim
 from ..ir.effects import Allocates, Recursive, WriteOnly
 from ..ir.registry import IsolatedFromAbove, NoTerminator, Pure, ReadOnly
+from .arith import Constant
 from .loop_types import (
     Buffer,
     BufferType,
@@ -418,6 +419,14 @@ class _Access(Operation):
         held = value.element if isinstance(value, VectorType) and not vectors else value
         if held is not type.scalar or not (is_scalar(value) or is_vector(value)):
             raise self.error(f"moves '{value}' but the buffer holds '{type.element}'")
+        self.check_index(type, value)
+
+    def check_index(self, type: BufferType, value: Type) -> None:
+        """A constant index lies inside a buffer whose size is known."""
+        at = self.index.defining_op.value_of("value") if isinstance(self.index.defining_op, Constant) else None  # type: ignore[attr-defined]
+        width = value.shape[0] if isinstance(value, VectorType) and not isinstance(type.element, VectorType) else 1
+        if at is not None and type.size is not None and not 0 <= at <= type.size - width:
+            raise self.error(f"reaches elements {at} to {at + width - 1}, but '{type}' has {type.size}")
 
 
 @loop.op

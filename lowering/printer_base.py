@@ -106,6 +106,10 @@ class KernelPrinter(VectorPrinter):
         """The declaration of a shared buffer."""
         raise NotImplementedError
 
+    def declare_register(self, element: str, name: str) -> str:
+        """The declaration of a register buffer of one scalar that is not set at once."""
+        return f"{element} {name};"
+
     def declare_registers(self, element: str, name: str, size: int) -> str:
         """The declaration of a register buffer of several elements."""
         return f"{element} {name}[{size}];"
@@ -171,7 +175,10 @@ class KernelPrinter(VectorPrinter):
         elif type.size == 1 and _first_stored(op):
             self.undeclared[op.buffer] = f"{element} "
         else:
-            self.line(f"{element} {name};" if type.size == 1 else self.declare_registers(element, name, type.size))
+            scalar = type.size == 1 and not isinstance(type.element, VectorType)
+            self.line(self.declare_register(element, name) if scalar
+                      else f"{element} {name};" if type.size == 1
+                      else self.declare_registers(element, name, type.size))  # fmt: skip
 
     def store(self, op: loop.Store) -> None:
         value, place = self.values[op.value], self.place(op.buffer, op.index)

@@ -222,7 +222,7 @@ def _emit_program(module: Any, options: argparse.Namespace) -> int:
         try:
             results = function(*arrays)
         except IRError as error:
-            faults = error
+            faults, results = error, getattr(error, "results", None)
     sizes = ", ".join(f"{s} = {v}" for s, v in symbols.items())
     made = results if isinstance(results, tuple) else () if results is None else (results,)
     write_folder(options.emulate, f"One call of @{entry.sym_name} with {sizes or 'static sizes'}", recorded, made)

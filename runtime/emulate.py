@@ -36,7 +36,8 @@ from .launch_limits import check_launch, cut_grid
 
 ARCH = "sm_90a"  # whose limits hold where none is named
 TOGETHER = 32  # kernels to a source
-SECONDS = 60.0  # a launch in which no block ends for so long is called stuck
+# A launch in which no block ends or meets for so long is stuck.
+SECONDS = float(os.environ.get("STEPWELL_EMULATE_SECONDS", "60"))
 # As NVRTC gets it: no contraction. Printed text casts between types of one size, which C++ would call aliasing.
 FLAGS = (
     "-std=c++17", "-shared", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv",
@@ -59,10 +60,16 @@ def compiler() -> tuple[str, ...] | None:
 
 @functools.cache
 def _find(chosen: str) -> tuple[str, ...] | None:
-    for command in (shlex.split(chosen), ["g++"], ["clang++"]):
-        path = shutil.which(command[0]) if command else None
+    try:
+        given = shlex.split(chosen)
+    except ValueError as error:
+        raise Unavailable(f"CXX is {chosen!r}, which is no command: {error}") from None
+    for command in ([given] if given else [["g++"], ["clang++"]]):
+        path = shutil.which(command[0])
         if path:
             return (path, *command[1:])
+    if given:
+        raise Unavailable(f"CXX names '{given[0]}', which is not found; unset it to use g++")
     return None
 
 
@@ -94,10 +101,10 @@ def _compile(command: Sequence[str], source: str, flags: Sequence[str]) -> bytes
         code, made = Path(place, "kernel.cpp"), Path(place, "kernel.so")
         code.write_text(source, encoding="utf-8")
         run = subprocess.run(
-            [*command, *FLAGS, *flags, f"-I{HEADER.parent}", "-o", str(made), str(code)],
+            [*command, *FLAGS, *flags, f"-I{HEADER.parent}", "-o", str(made), str(code), "-lstdc++"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if run.returncode:
+        if run.returncode or not made.exists():
             log = "\n".join(run.stderr.replace(str(code), "kernel.cpp").splitlines()[:LOG_LINES])
             raise IRError(f"'{Path(command[0]).name}' refused a printed kernel:\n{log}")
         return made.read_bytes()
@@ -106,8 +113,14 @@ def _compile(command: Sequence[str], source: str, flags: Sequence[str]) -> bytes
 @functools.cache
 def emulator() -> Any:
     """The emulator itself, compiled once; kernels find its functions in the process."""
-    path = _library(RUNTIME.read_text(encoding="utf-8"), ("-O2",))
-    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    return _load(_library(RUNTIME.read_text(encoding="utf-8"), ("-O2",)), ctypes.RTLD_GLOBAL)
+
+
+def _load(path: Path, mode: int = ctypes.DEFAULT_MODE) -> Any:
+    try:
+        return ctypes.CDLL(str(path), mode=mode)
+    except OSError as error:
+        raise IRError(f"what {required_compiler()[0]} made cannot be loaded: {error}") from None
 
 
 # ---------------------------------------------------------------- memory
@@ -166,10 +179,18 @@ class EmulatedArrays(HostArrays):
         if self.checked:
             found = [text for number, result in enumerate(results) if (text := _unwritten(number, result))]
             if found:
-                raise IRError([Diagnostic(f"on the emulator: {text}", op.location) for text in found])
+                raise Unwritten(results, [Diagnostic(f"on the emulator: {text}", op.location) for text in found])
 
     def build(self, kernels: Sequence[loop.Kernel], arch: str | None, progress: Progress | None) -> Mapping[str, Any]:
         return build_kernels(kernels, arch or ARCH, self.checked, progress)
+
+
+class Unwritten(IRError):
+    """Some results have elements that no kernel wrote."""
+
+    def __init__(self, results: Sequence[np.ndarray], found: list[Diagnostic]) -> None:
+        super().__init__(found)
+        self.results = tuple(results)
 
 
 def _unwritten(number: int, result: np.ndarray) -> str:
@@ -240,9 +261,16 @@ class Launch(ctypes.Structure):
 
     _fields_ = [
         ("call", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("grid", ctypes.c_int * 3),
-        ("block", ctypes.c_int * 3), ("dynamic_shared", ctypes.c_longlong), ("seconds", ctypes.c_double),
-        ("cores", ctypes.c_int), ("checked", ctypes.c_int),
+        ("block", ctypes.c_int * 3), ("dynamic_shared", ctypes.c_longlong), ("stack", ctypes.c_longlong),
+        ("seconds", ctypes.c_double), ("cores", ctypes.c_int), ("checked", ctypes.c_int),
     ]  # fmt: skip
+
+
+def stack_bytes(kernel: loop.Kernel) -> int:
+    """The stack of a thread: its register arrays, with what the checks keep of each, and room for calls."""
+    types = map(loop.buffer_type, kernel.allocations("register"))
+    held = sum(t.bytes + (t.size or 0) + 128 for t in types)
+    return (2 * held + (1 << 17)) // 4096 * 4096
 
 
 _RUNNING_ON: list[Any] = []  # memory of launches that never ended: their threads may still use it
@@ -317,7 +345,8 @@ class Runner:
     def _launch(self, arguments: Any, grid: Sequence[int]) -> tuple[int, Any]:
         launch = Launch(
             ctypes.cast(self.function, ctypes.c_void_p), ctypes.addressof(arguments), tuple(grid),
-            tuple(self.kernel.block), self.kernel.dynamic_shared, SECONDS, os.cpu_count() or 1, self.checked,
+            tuple(self.kernel.block), self.kernel.dynamic_shared, stack_bytes(self.kernel), SECONDS,
+            os.cpu_count() or 1, self.checked,
         )  # fmt: skip
         reports = (Report * CAPACITY)()
         return emulator().sw_emu_run(ctypes.byref(launch), len(arguments), reports, CAPACITY), reports
@@ -335,7 +364,7 @@ def build_kernels(
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         paths = pool.map(lambda p: _library(p.source, flags), parts)
         for done, (printed, path) in enumerate(zip(parts, paths), 1):
-            handle = ctypes.CDLL(str(path))
+            handle = _load(path)
             for kernel in kernels[(done - 1) * TOGETHER : done * TOGETHER]:
                 name = printed.names[kernel.sym_name]
                 check_launch(kernel, arch, printed.threads(name))

@@ -18,7 +18,7 @@ from ..dialects import loop
 from ..ir.diagnostics import Diagnostic, IRError
 from ..lowering.emulate.printer import FOLDER, Printed, print_emulated
 from ..lowering.names import comment
-from .emulate import Call, extent
+from .emulate import Call, extent, stack_bytes
 
 COPIED = ("emulator.h", "emulator.cpp", "replay.h")
 _MAIN = """// {title}
@@ -180,11 +180,11 @@ def _launch(call: Call, recorded: Recording, name: str) -> str:
     arguments = ", ".join([*(f"&{m.variable}.buffer" for m in memories), *(f"{v}ll" for v in call.scalars)])
     written = ", ".join(dict.fromkeys(f"&{m.variable}" for m in memories if m.content is None))
     grid, block = (", ".join(map(str, sizes)) for sizes in (call.grid, call.kernel.block))
-    shared = call.kernel.dynamic_shared
+    shared = f"{call.kernel.dynamic_shared}, {stack_bytes(call.kernel)}"
     return (f"    faults += sw_replay({quoted(name)}, sw_entry_{name}, {{{arguments}}},\n"
             f"                        {{{grid}}}, {{{block}}}, {shared}, {{{written}}}, places);\n")  # fmt: skip
 
 
 def _result(number: int, result: np.ndarray, recorded: Recording) -> str:
     memory = recorded.result(result)
-    return "" if memory is None else f'    {memory.variable}.save("result{number}.bin");\n'
+    return "" if memory is None else f'    faults += {memory.variable}.save("result{number}.bin");\n'

@@ -61,6 +61,8 @@ def _misaligned(r: Report) -> str:
 
 
 def _other(r: Report) -> str:
+    if r.other_thread < 0:
+        return "another thread"
     here = r.other_block == _flat_block(r)
     return f"thread {r.other_thread} of {'this' if here else f'block {r.other_block}'}{' block' if here else ''}"
 
@@ -91,6 +93,7 @@ _TEXTS: dict[int, Callable[[Report], str]] = {
     9: _barrier,
     10: _warp,
     11: lambda r: f"takes part in a shuffle with thread {r.other_thread}, which is not there",
+    13: lambda r: "has no memory for the stacks of its threads on this machine",
     12: lambda r: "does not end: its threads are stuck, or wait for something that never comes",
 }
 

@@ -26,6 +26,8 @@ def shared_limit(arch: str) -> int:
 def cut_grid(kernel: loop.Kernel, grid: Sequence[int]) -> tuple[int, ...]:
     """The grid within the limits of the device: loops over blocks take the rest in strides. IRError for a kernel
     that asks which block it is by itself, and so would leave out what was cut."""
+    if min(grid) < 0:
+        raise kernel.error(f"has a grid of {_text(grid)} blocks at these sizes")
     cut = tuple(map(min, grid, GRID))
     short = [f"{what}_{axis}" for what in ("block", "grid_dim") for axis, a, b in zip("xyz", cut, grid) if a != b]
     if short:

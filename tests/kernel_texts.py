@@ -28,12 +28,12 @@ def kernel(body: str, threads: int = 64, grid: str = "1", attributes: str = "") 
     return next(op for op in module.walk() if isinstance(op, loop.Kernel))
 
 
-def int_kernel(body: str) -> loop.Kernel:
-    """A kernel over integers x (const) and y."""
+def int_kernel(body: str, element: str = "i32") -> loop.Kernel:
+    """A kernel over elements of another type."""
     text = f"""loop.kernel @k(%x: {X}, %y: {Y}, %n: index) attributes {{block = [64, 1, 1],
       grid = #stepwell.dims<[2, 1, 1]>, symbols = ["n"], target = "cuda"}} {{{CONSTANTS}{body}}}"""
     api.load_all()
-    module = parse_module(text.replace("f32, global", "i32, global"), "faulty.mlir")
+    module = parse_module(text.replace("f32, global", f"{element}, global"), "faulty.mlir")
     verify(module)
     return next(op for op in module.walk() if isinstance(op, loop.Kernel))
 

@@ -18,6 +18,8 @@ SW_INLINE unsigned char *sw_dynamic_shared() {
 
 #define SW_REGISTERS(type, name, size) __align__(16) type name[size]
 
+#define SW_REGISTER(type, name) type name
+
 #define SW_ALIGNED(bytes) __align__(bytes)
 
 #define SW_UNROLL _Pragma("unroll")

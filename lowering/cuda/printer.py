@@ -37,6 +37,9 @@ class CudaPrinter(KernelPrinter):
             return f"SW_DYNAMIC_SHARED({element}, {name}, {self.offsets[op.buffer]}, {size});"
         return f"SW_SHARED({element}, {name}, {size});"
 
+    def declare_register(self, element: str, name: str) -> str:
+        return f"SW_REGISTER({element}, {name});"
+
     def declare_registers(self, element: str, name: str, size: int) -> str:
         return f"SW_REGISTERS({element}, {name}, {size});"
 

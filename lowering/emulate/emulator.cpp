@@ -24,7 +24,6 @@ thread_local sw_emu_thread *sw_emu_self __attribute__((tls_model("initial-exec")
 namespace {
 
 typedef std::chrono::steady_clock clock_type;
-constexpr size_t STACK = 128 << 10;
 constexpr int SHARED_CAPACITY = 256 << 10, TURN = 1 << 12;
 
 // ------------------------------------------------------------------ fibres
@@ -57,8 +56,8 @@ extern "C" void sw_emu_switch(void **from, void *to);
 
 struct Context {
     void *stack_pointer = nullptr;
-    void start(char *stack, void (*entry)()) {
-        void **top = (void **)(stack + STACK) - 8;  // six registers, where to return to, and 0 for debuggers
+    void start(char *stack, size_t size, void (*entry)()) {
+        void **top = (void **)(stack + size) - 8;  // six registers, where to return to, and 0 for debuggers
         for (int i = 0; i < 8; ++i) top[i] = nullptr;
         top[6] = (void *)entry;
         stack_pointer = top;
@@ -104,8 +103,8 @@ extern "C" void sw_emu_switch(void **from, void *to);
 
 struct Context {
     void *stack_pointer = nullptr;
-    void start(char *stack, void (*entry)()) {
-        void **top = (void **)(stack + STACK) - 20;
+    void start(char *stack, size_t size, void (*entry)()) {
+        void **top = (void **)(stack + size) - 20;
         for (int i = 0; i < 20; ++i) top[i] = nullptr;
         top[11] = (void *)entry;  // x30
         stack_pointer = top;
@@ -118,10 +117,10 @@ struct Context {
 namespace {
 struct Context {
     ucontext_t context;
-    void start(char *stack, void (*entry)()) {
+    void start(char *stack, size_t size, void (*entry)()) {
         getcontext(&context);
         context.uc_stack.ss_sp = stack;
-        context.uc_stack.ss_size = STACK;
+        context.uc_stack.ss_size = size;
         context.uc_link = nullptr;
         makecontext(&context, entry, 0);
     }
@@ -129,18 +128,21 @@ struct Context {
 };
 #endif
 
-// A stack, above a page that faults.
-char *new_stack() {
+// A stack, above a page that faults; null where there is no memory.
+char *new_stack(size_t size) {
     size_t page = sysconf(_SC_PAGESIZE);
-    char *made = (char *)mmap(nullptr, STACK + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *made = (char *)mmap(nullptr, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) return nullptr;
-    mprotect(made, page, PROT_NONE);
+    if (mprotect(made, page, PROT_NONE)) {
+        munmap(made, size + page);
+        return nullptr;
+    }
     return made + page;
 }
 
-void free_stack(char *stack) {
+void free_stack(char *stack, size_t size) {
     size_t page = sysconf(_SC_PAGESIZE);
-    munmap(stack - page, STACK + page);
+    munmap(stack - page, size + page);
 }
 
 // ------------------------------------------------------------------ a launch and its blocks
@@ -195,7 +197,7 @@ struct Worker {
 
     explicit Worker(Run &run) : run(run), fibres(run.launch.block[0] * run.launch.block[1] * run.launch.block[2]) {}
     ~Worker() {
-        for (char *stack : stacks) free_stack(stack);
+        for (char *stack : stacks) free_stack(stack, run.launch.stack);
         munmap(memory, SHARED_CAPACITY);
     }
 
@@ -225,10 +227,15 @@ void enter() {
 
 void Worker::resume(Fibre &fibre) {
     if (fibre.state == NEW) {
-        if (stacks.empty()) stacks.push_back(new_stack());
+        if (stacks.empty()) stacks.push_back(new_stack(run.launch.stack));
         fibre.stack = stacks.back();
         stacks.pop_back();
-        fibre.context.start(fibre.stack, enter);
+        if (!fibre.stack) {
+            keep(report(SW_EMU_MEMORY, 0, fibre));
+            run.stop = abandoned = true;
+            return;
+        }
+        fibre.context.start(fibre.stack, run.launch.stack, enter);
     }
     fibre.state = READY;
     sw_emu_self = &fibre;
@@ -299,7 +306,10 @@ bool Worker::release_warp(size_t first) {
     Fibre *one = nullptr, *different = nullptr;
     for (size_t i = first; i < last; ++i) {
         Fibre &f = fibres[i];
-        if (f.state == DONE) continue;
+        if (f.state == DONE) {  // kernels have no return: it went past what the others wait at
+            if (run.launch.checked) different = &f;
+            continue;
+        }
         if (f.kind == SW_EMU_AT_BARRIER) return false;
         if (!one) one = &f;
         else if (one->kind != f.kind || one->line != f.line) different = &f;
@@ -307,11 +317,13 @@ bool Worker::release_warp(size_t first) {
     if (!one) return false;
     if (different) {
         sw_emu_report made = report(SW_EMU_WARP, one->line, *one);
-        made.other_thread = different->linear, made.other_line = different->line;
+        made.other_thread = different->linear;
+        made.other_line = different->state == DONE ? 0 : different->line;
         keep(made);
         abandoned = true;
         return false;
     }
+    run.progress = seconds();
     if (one->kind == SW_EMU_AT_WARP_BARRIER) ++warp_epochs[first / 32];
     else exchange(first, last);
     for (size_t i = first; i < last; ++i)
@@ -370,6 +382,7 @@ bool Worker::release_block() {
         return false;
     }
     ++epoch;
+    run.progress = seconds();
     for (Fibre &f : fibres)
         if (f.state == WAITING) f.state = READY;
     return true;
@@ -419,18 +432,17 @@ bool ordered(const sw_emu_trace &before, const sw_emu_trace &now) {
     return warp(before.thread) == warp(now.thread) && before.warp_epoch != now.warp_epoch;
 }
 
-void note_read(sw_emu_shadow &s, const sw_emu_trace &now) {
-    const sw_emu_trace &last = s.read;
+void note(sw_emu_summary &s, const sw_emu_trace &now) {
+    const sw_emu_trace &last = s.last;
     if (last.known && last.block != now.block) s.other_blocks = 1;
     else if (last.known && last.epoch != now.epoch) s.other_lanes = s.other_warps = 0;
     else if (last.known && warp(last.thread) != warp(now.thread)) s.other_warps = 1;
     else if (last.known && last.thread != now.thread) s.other_lanes = 1, s.other_warp_epoch = last.warp_epoch;
-    s.read = now;
-    s.read_since = 1;
+    s.last = now;
 }
 
-bool reads_ordered(const sw_emu_shadow &s, const sw_emu_trace &now) {
-    const sw_emu_trace &last = s.read;
+bool all_ordered(const sw_emu_summary &s, const sw_emu_trace &now) {
+    const sw_emu_trace &last = s.last;
     if (!last.known) return true;
     if (s.other_blocks || last.block != now.block) return false;
     if (last.epoch != now.epoch) return true;
@@ -449,18 +461,21 @@ struct Held {  // blocks on several cores meet at elements of global memory
 // What is wrong with an access, given those before it; 0 when nothing is. `before` is then the other one.
 int order(sw_emu_shadow &s, const sw_emu_trace &now, int access, bool shared, sw_emu_trace &before) {
     Held held(s);
+    int wrong = 0;
     before = s.written;
-    bool together = s.written.atomic && now.atomic;
-    if (access == SW_EMU_READ) {
-        bool good = ordered(s.written, now);
-        note_read(s, now);
-        return good ? 0 : SW_EMU_RACE_READ;
+    bool after_updates = access == SW_EMU_ATOMIC || all_ordered(s.updates, now);
+    if (!ordered(s.written, now) || !after_updates) {
+        wrong = access == SW_EMU_READ ? SW_EMU_RACE_READ : SW_EMU_RACE_WRITES;
+        if (!after_updates) before = s.updates.last;
+    } else if (access == SW_EMU_WRITE && !shared && s.written.known && !s.read_since) {
+        wrong = SW_EMU_OVERWRITTEN;
+    } else if (access != SW_EMU_READ && !all_ordered(s.reads, now)) {
+        wrong = SW_EMU_RACE_WRITE, before = s.reads.last;
     }
-    int wrong = !together && !ordered(s.written, now) ? SW_EMU_RACE_WRITES : 0;
-    if (!wrong && !together && !shared && s.written.known && !s.read_since) wrong = SW_EMU_OVERWRITTEN;
-    if (!wrong && !reads_ordered(s, now)) wrong = SW_EMU_RACE_WRITE, before = s.read;
-    s.written = now;
-    s.read_since = access == SW_EMU_ATOMIC;
+    if (access == SW_EMU_READ) note(s.reads, now);
+    else if (access == SW_EMU_ATOMIC) note(s.updates, now);
+    else s.written = now;
+    s.read_since = access != SW_EMU_WRITE;
     return wrong;
 }
 
@@ -471,6 +486,7 @@ int fail(const sw_emu_buffer *buffer, int kind, long long index, int count, int 
     made.access = access;
     made.address = (long long)(intptr_t)(buffer->data + index * buffer->bytes);
     if (before) made.other_thread = before->thread, made.other_block = before->block, made.other_line = (int)before->line;
+    if (before && made.other_block == worker->block && made.other_thread == self().linear) made.other_thread = -1;
     strncpy(made.name, buffer->name, sizeof made.name - 1);
     worker->keep(made);
     return kind == SW_EMU_OUT_OF_BOUNDS || kind == SW_EMU_READ_ONLY ? 0 : 1;
@@ -500,7 +516,7 @@ int sw_emu_check(const sw_emu_buffer *b, long long index, int count, int align, 
     if (access != SW_EMU_READ && b->read_only) return fail(b, SW_EMU_READ_ONLY, index, count, align, access, line);
     Fibre &me = self();
     sw_emu_trace now = {(uint32_t)worker->block, worker->epoch, worker->warp_epochs[me.linear / 32], (uint32_t)line,
-                        (uint16_t)me.linear, 1, access == SW_EMU_ATOMIC};
+                        (uint16_t)me.linear, 1};
     for (int i = 0; i < count; ++i) {
         long long at = index + i - b->low;
         if (access != SW_EMU_WRITE && b->written && !b->written[at])
@@ -512,6 +528,11 @@ int sw_emu_check(const sw_emu_buffer *b, long long index, int count, int align, 
         if (wrong) fail(b, wrong, index + i, count, align, access, line, &before);
     }
     return 1;
+}
+
+void sw_emu_unwritten(const char *name, int line) {
+    sw_emu_buffer own = {nullptr, 0, 1, nullptr, nullptr, nullptr, name, 1, 0, 0};
+    fail(&own, SW_EMU_NOT_WRITTEN, 0, 1, 1, SW_EMU_READ, line);
 }
 
 // The shared buffer that is declared on `line`; the first thread of a block that comes there makes it.
@@ -539,7 +560,7 @@ void sw_emu_wait(int kind, int line) {
 
 uint64_t sw_emu_shuffle(int kind, uint64_t bits, int lane, int width, int line) {
     Fibre &me = self();
-    me.shuffle = kind, me.sent = bits, me.lane = lane, me.width = width;
+    me.shuffle = kind, me.sent = bits, me.lane = lane & 31, me.width = width;  // the low 5 bits, as in PTX
     sw_emu_wait(SW_EMU_AT_SHUFFLE, line);
     return me.sent;
 }

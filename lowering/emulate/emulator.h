@@ -20,6 +20,7 @@ enum sw_emu_kind {
     SW_EMU_WARP,             // some lanes wait for others that do not come
     SW_EMU_SHUFFLE,          // the source of a shuffle is not there
     SW_EMU_STUCK,            // out of time
+    SW_EMU_MEMORY,           // the host has no memory for the stacks of the threads
 };
 
 enum sw_emu_wait_kind { SW_EMU_AT_BARRIER = 1, SW_EMU_AT_WARP_BARRIER, SW_EMU_AT_SHUFFLE, SW_EMU_AT_BALLOT };
@@ -30,13 +31,20 @@ enum sw_emu_access { SW_EMU_READ, SW_EMU_WRITE, SW_EMU_ATOMIC };
 struct sw_emu_trace {
     uint32_t block, epoch, warp_epoch, line;
     uint16_t thread;
-    uint8_t known, atomic;
+    uint8_t known;
+};
+
+// Several accesses: the last one, and who else there was in its epoch.
+struct sw_emu_summary {
+    sw_emu_trace last;
+    uint32_t other_warp_epoch;  // of the lane before the last one
+    uint8_t other_lanes, other_warps, other_blocks;
 };
 
 struct sw_emu_shadow {
-    sw_emu_trace written, read;
-    uint32_t other_warp_epoch;  // of a lane that read in this epoch before the last one did
-    uint8_t other_lanes, other_warps, other_blocks, read_since, lock;
+    sw_emu_trace written;
+    sw_emu_summary reads, updates;  // updates are atomic
+    uint8_t read_since, lock;
 };
 
 // A buffer of a launch, or of shared memory or registers. Elements are counted from `data`; those from `low` up to
@@ -76,7 +84,7 @@ struct sw_emu_launch {
     void (*call)(const sw_emu_argument *);
     const sw_emu_argument *arguments;
     int grid[3], block[3];
-    long long dynamic_shared;
+    long long dynamic_shared, stack;  // bytes a block, and a thread
     double seconds;  // it is called stuck when no block ends for so long
     int cores, checked;
 };
@@ -85,6 +93,7 @@ extern "C" {
 extern thread_local sw_emu_thread *sw_emu_self __attribute__((tls_model("initial-exec")));
 // Whether `count` elements from `index` on may be accessed; 0 after a report.
 int sw_emu_check(const sw_emu_buffer *buffer, long long index, int count, int align, int access, int line);
+void sw_emu_unwritten(const char *name, int line);
 const sw_emu_buffer *sw_emu_shared(const char *name, long long offset, long long size, int bytes, int line);
 void sw_emu_wait(int kind, int line);
 uint64_t sw_emu_shuffle(int kind, uint64_t bits, int lane, int width, int line);
@@ -92,9 +101,6 @@ uint32_t sw_emu_ballot(int vote, int line);
 int sw_emu_shadow_bytes();
 int sw_emu_run(const sw_emu_launch *launch, int arguments, sw_emu_report *reports, int capacity);
 }
-
-template <class T> struct sw_emu_bare { typedef T type; };
-template <class T> struct sw_emu_bare<const T> { typedef T type; };
 
 // Values as 64 bits, and back.
 template <class T> inline uint64_t sw_emu_bits(T x) {
@@ -126,8 +132,7 @@ struct sw_emu_index {
 };
 
 // An element that is about to be read or assigned.
-template <class T> struct sw_emu_element {
-    typedef typename sw_emu_bare<T>::type value;
+template <class value> struct sw_emu_element {
     const sw_emu_buffer *of;
     long long at;
     int line;
@@ -138,12 +143,16 @@ template <class T> struct sw_emu_element {
         else memset(&x, 0, sizeof x);
         return x;
     }
-    const sw_emu_element &operator=(value x) const {
+    sw_emu_element &operator=(value x) {
         if (sw_emu_check(of, at, 1, 1, SW_EMU_WRITE, line)) memcpy(of->data + at * (long long)sizeof x, &x, sizeof x);
         return *this;
     }
-    const sw_emu_element &operator=(const sw_emu_element &other) const { return *this = (value)other; }
+    sw_emu_element &operator=(const sw_emu_element &other) { return *this = (value)other; }
 };
+
+// What an access of T gives: of const T, an element that cannot be assigned.
+template <class T> struct sw_emu_access_of { typedef sw_emu_element<T> type; };
+template <class T> struct sw_emu_access_of<const T> { typedef const sw_emu_element<T> type; };
 
 template <class T> struct sw_emu_pointer {
     const sw_emu_buffer *of;
@@ -151,7 +160,7 @@ template <class T> struct sw_emu_pointer {
 
     sw_emu_pointer(const sw_emu_buffer *of, long long at = 0) : of(of), at(at) {}
     template <class S> sw_emu_pointer(const sw_emu_pointer<S> &other) : of(other.of), at(other.at) {}
-    sw_emu_element<T> operator[](sw_emu_index i) const { return {of, at + i.at, i.line}; }
+    typename sw_emu_access_of<T>::type operator[](sw_emu_index i) const { return {of, at + i.at, i.line}; }
     sw_emu_pointer operator+(long long by) const { return {of, at + by}; }
     sw_emu_pointer operator-(long long by) const { return {of, at - by}; }
 };
@@ -166,9 +175,26 @@ template <class T, int N> struct sw_emu_registers {
         memset(written, 0, sizeof written);
     }
     sw_emu_registers(const sw_emu_registers &) = delete;
-    sw_emu_element<T> operator[](sw_emu_index i) const { return {&own, i.at, i.line}; }
+    sw_emu_element<T> operator[](sw_emu_index i) { return {&own, i.at, i.line}; }
     sw_emu_pointer<T> operator+(long long by) const { return {&own, by}; }
     operator sw_emu_pointer<T>() const { return {&own}; }
+};
+
+// One value of one thread. A read is reported at the line of its declaration: a conversion does not know its own.
+template <class T> struct sw_emu_register {
+    T value;
+    int line;
+    bool written = false;
+    const char *name;
+
+    explicit sw_emu_register(const char *name, int line = __builtin_LINE()) : line(line), name(name) {}
+    sw_emu_register(const sw_emu_register &) = delete;
+    operator T() const {
+        if (!written) sw_emu_unwritten(name, line);
+        return value;
+    }
+    sw_emu_register &operator=(T x) { return value = x, written = true, *this; }
+    sw_emu_register &operator=(const sw_emu_register &other) { return *this = (T)other; }
 };
 
 template <class V, class T> inline V sw_emu_load(const sw_emu_pointer<T> &p, int count, int align, int line) {
@@ -198,6 +224,7 @@ template <class T, class F> inline T sw_emu_atomic(const sw_emu_pointer<T> &p, F
 
 #define SW_EMU_POINTER(type) sw_emu_pointer<type>
 #define SW_EMU_REGISTERS(type, name, size) sw_emu_registers<type, size> name(#name)
+#define SW_EMU_REGISTER(type, name) sw_emu_register<type> name(#name)
 template <class T> inline sw_emu_pointer<T> sw_emu_shared_of(const char *name, long long offset, long long size, int line) {
     return {sw_emu_shared(name, offset, size, sizeof(T), line)};
 }
@@ -223,6 +250,7 @@ template <class T, class F> inline T sw_emu_atomic(T *p, F next, int) { return s
 
 #define SW_EMU_POINTER(type) type *
 #define SW_EMU_REGISTERS(type, name, size) alignas(16) type name[size]
+#define SW_EMU_REGISTER(type, name) type name
 template <class T> inline T *sw_emu_shared_of(const char *name, long long offset, long long size, int line) {
     return (T *)sw_emu_shared(name, offset, size, sizeof(T), line)->data;
 }

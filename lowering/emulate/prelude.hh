@@ -13,6 +13,8 @@
 
 #define SW_REGISTERS(type, name, size) SW_EMU_REGISTERS(type, name, size)
 
+#define SW_REGISTER(type, name) SW_EMU_REGISTER(type, name)
+
 #define SW_ALIGNED(bytes) alignas(bytes)
 
 #define SW_UNROLL

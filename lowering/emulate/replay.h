@@ -48,13 +48,15 @@ struct sw_memory {
         fclose(file);
     }
 
-    void save(const char *path) const {
+    // Writes a result; 1 where the checks find that some of it was never written.
+    int save(const char *path) const {
         FILE *file = fopen(path, "wb");
         if (file) fwrite(buffer.data + buffer.low * buffer.bytes, buffer.bytes, buffer.high - buffer.low, file), fclose(file);
         long long missing = 0;
         for (uint8_t w : written) missing += !w;
         printf("%s: %lld elements of %d bytes", path, buffer.high - buffer.low, buffer.bytes);
         printf(missing && SW_CHECKED ? ", %lld of them never written\n" : "\n", missing);
+        return missing && SW_CHECKED;
     }
 };
 
@@ -62,19 +64,19 @@ static const char *const sw_kinds[] = {
     "", "out of bounds", "misaligned", "write to an input", "read of what nothing wrote", "race: two threads write",
     "race: read of what another thread writes", "race: write of what another thread reads",
     "overwritten, although nothing read it", "barrier that not all threads reach", "lanes that wait for ever",
-    "shuffle from a lane that is not there", "stuck",
+    "shuffle from a lane that is not there", "stuck", "no memory for stacks",
 };
 
 // Runs a kernel; the number of faults, printed to stderr.
 static int sw_replay(const char *name, void (*call)(const sw_emu_argument *), std::vector<sw_emu_argument> arguments,
-                     std::vector<int> grid, std::vector<int> block, long long dynamic_shared,
+                     std::vector<int> grid, std::vector<int> block, long long dynamic_shared, long long stack,
                      std::vector<sw_memory *> written, const std::vector<sw_place> &places) {
     for (sw_memory *m : written) {
         m->shadow.assign(m->buffer.high - m->buffer.low, sw_emu_shadow());
         m->buffer.shadow = m->shadow.data();
     }
     sw_emu_launch launch = {call, arguments.data(), {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]},
-                            dynamic_shared, 3600, 1, SW_CHECKED};
+                            dynamic_shared, stack, 3600, 1, SW_CHECKED};
     sw_emu_report reports[16];
     int count = sw_emu_run(&launch, (int)arguments.size(), reports, 16);
     if (count < 0) count = -1 - count;

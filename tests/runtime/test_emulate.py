@@ -162,7 +162,8 @@ def test_an_array_in_registers() -> None:
     body = f"%r = loop.alloc : {r}\nSTORE\n%v = loop.load %r[%c1] : {r} -> f32\nloop.store %v, %y[%t] : f32, {Y}"
     assert reports(body.replace("STORE", f"loop.store %zero, %r[%c1] : f32, {r}")) == ""
     assert "[1]', which nothing wrote" in reports(body.replace("STORE", f"loop.store %zero, %r[%c0] : f32, {r}"))
-    assert "[4]' out of bounds" in reports(body.replace("STORE", f"loop.store %zero, %r[%c4] : f32, {r}"))
+    past = f"%far = arith.addi %t, %c4 : index\nloop.store %zero, %r[%far] : f32, {r}"
+    assert "[4]' out of bounds" in reports(body.replace("STORE", past))
 
 
 ROWS = f"""
@@ -369,3 +370,108 @@ def test_an_atomic_update_and_a_plain_one_are_a_race() -> None:
     y = fresh(1, np.int32)
     y.written[0] = 1  # type: ignore[index]
     assert "a race" in refused(lambda: run(int_kernel(body), np.arange(64, dtype=np.int32), y))
+
+
+# ---------------------------------------------------------------- what a hostile reader found
+
+
+SHARED_ONE = "!loop.buffer<i32, shared, 1>"
+COUNT = f"""
+    %one = arith.constant 1 : i32
+    %s = loop.alloc : {SHARED_ONE}
+    %isfirst = arith.cmpi eq, %t, %c0 : index
+    loop.if %isfirst : (i1) -> () {{
+      loop.store %one, %s[%c0] : i32, {SHARED_ONE}
+    }}
+    loop.barrier
+    %old = loop.atomic %one, %s[%c0] {{kind = "addi"}} : i32, {SHARED_ONE}
+    BETWEEN
+    %is = arith.cmpi eq, %t, %c63 : index
+    loop.if %is : (i1) -> () {{
+      ACCESS
+    }}"""
+READ_IT = f"%r = loop.load %s[%c0] : {SHARED_ONE} -> i32\n loop.store %r, %y[%c0] : i32, {Y}"
+WRITE_IT = f"loop.store %one, %s[%c0] : i32, {SHARED_ONE}"
+
+
+@pytest.mark.parametrize("access", [READ_IT, WRITE_IT])
+@pytest.mark.parametrize("who", ["%c63", "%c0"])
+def test_a_plain_access_races_with_the_atomics_of_all_threads(access: str, who: str) -> None:
+    """Also where the thread that makes it was the last to update."""
+    body = COUNT.replace("ACCESS", access).replace("%t, %c63", f"%t, {who}")
+    x, y = np.arange(64, dtype=np.int32), fresh(1, np.int32)
+    assert "a race" in refused(lambda: run(int_kernel(body.replace("BETWEEN", "")), x, y))
+    run(int_kernel(body.replace("BETWEEN", "loop.barrier")), x, fresh(1, np.int32))
+
+
+ONE = "!loop.buffer<f32, register, 1>"
+
+
+def test_a_register_of_one_value_that_nothing_wrote() -> None:
+    body = f"%r = loop.alloc : {ONE}\nSTORE\n%v = loop.load %r[%c0] : {ONE} -> f32\nloop.store %v, %y[%t] : f32, {Y}"
+    assert "reads 'r[0]', which nothing wrote" in reports(body.replace("STORE", ""))
+    first = f"""%isfirst = arith.cmpi eq, %t, %c0 : index
+    loop.if %isfirst : (i1) -> () {{
+      loop.store %zero, %r[%c0] : f32, {ONE}
+    }}"""
+    assert re.search(r"reads 'r\[0\]', which nothing wrote \(and 62 more", reports(body.replace("STORE", first)))
+    assert reports(body.replace("STORE", f"loop.store %zero, %r[%c0] : f32, {ONE}")) == ""
+
+
+def test_a_constant_index_outside_of_a_buffer_is_refused() -> None:
+    body = f"%r = loop.alloc : {ONE}\nloop.store %zero, %r[%c4] : f32, {ONE}"
+    assert "reaches elements 4 to 4, but '!loop.buffer<f32, register, 1>' has 1" in refused(lambda: kernel(body))
+
+
+@pytest.mark.parametrize("inner", ["%votes = loop.ballot %some", "loop.warp_barrier", SHUFFLE.format(lane=1, kind="xor", Y=Y)])
+def test_lanes_that_skip_what_the_others_wait_at(inner: str) -> None:
+    text = reports(some("olt", inner) + f"loop.store %zero, %y[%t] : f32, {Y}", threads=32)
+    assert re.search(r"waits for the lanes of its warp, but thread \d+ has ended: stuck", text)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_large_arrays_in_registers_have_a_stack(checked: bool) -> None:
+    big = "!loop.buffer<f32, register, 60000>"
+    body = f"%r = loop.alloc : {big}\nloop.store %zero, %r[%t] : f32, {big}\n%v = loop.load %r[%t] : {big} -> f32\n" \
+           f"loop.store %v, %y[%t] : f32, {Y}"  # fmt: skip
+    assert reports(body, checked=checked) == ""
+
+
+@pytest.mark.parametrize("value, message", [("g++ 'foo", "No closing quotation"), ("nonsense-xx", "is not found"),
+                                            ("/bin/true", "refused")])  # fmt: skip
+def test_a_compiler_that_is_none(value: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("CXX", value)
+    monkeypatch.setenv("STEPWELL_CACHE", f"{tmp_path}/cache")
+    assert message in refused(lambda: emulate.build_kernels([kernel(COPY)]))
+
+
+def test_a_negative_grid() -> None:
+    assert "has a grid of -2 x 1 x 1 blocks" in refused(lambda: run(kernel(COPY), values(), fresh(), grid=-2))
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_choice_between_elements_of_two_buffers_of_a_narrow_float(checked: bool) -> None:
+    tile = TILE.replace("f32", "f16")
+    body = f"""
+    %v = loop.load %x[%t] : {X} -> f16
+    %tile = loop.alloc : {tile}
+    loop.store %v, %tile[%t] : f16, {tile}
+    loop.barrier
+    %low = arith.cmpi slt, %t, %c8 : index
+    %a = loop.load %tile[%t] : {tile} -> f16
+    %b = loop.load %x[%c0] : {X} -> f16
+    %q = arith.select %low, %a, %b : f16
+    loop.store %q, %y[%t] : f16, {Y}"""
+    x, y = np.arange(64).astype(np.float16), fresh(dtype=np.float16)
+    run(int_kernel(body, "f16"), x, y, checked=checked)
+    np.testing.assert_array_equal(y, np.where(np.arange(64) < 8, x, x[0]))
+
+
+def test_shuffles_take_five_bits_of_the_lane() -> None:
+    body = """%minus = arith.subi %c0, %c1 : index
+    %v = loop.load %x[%t] : X -> f32
+    %other = loop.shuffle %v, %minus {kind = "xor"} : f32
+    loop.store %other, %y[%t] : f32, Y""".replace("X", X).replace("Y", Y)
+    x, y = values(), fresh()
+    run(kernel(body), x, y)
+    np.testing.assert_array_equal(y, x.reshape(2, 32)[:, ::-1].reshape(-1))

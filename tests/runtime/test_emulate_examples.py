@@ -114,6 +114,32 @@ def test_a_fault_stands_in_the_program_too(tmp_path: Path, capsys: pytest.Captur
     assert made.returncode == 1 and "race: " in made.stderr and "low.mlir:" in made.stderr
 
 
+def test_elements_that_nothing_wrote_fail_the_program_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The loop over rows of a lowered file begins at 1."""
+    low, folder = tmp_path / "low.mlir", tmp_path / "program"
+    text = """module {
+  loop.kernel @k(%x: !loop.buffer<f32, global, const>, %y: !loop.buffer<f32, global>, %n: index) attributes
+      {block = [32, 1, 1], grid = #stepwell.dims<[1, 1, 1]>, symbols = ["n"], target = "cuda"} {
+    %c1 = arith.constant 1 : index
+    loop.for %c1, %n, %c1 {binding = "global"} : (index, index, index) -> () {
+    ^bb0(%i: index):
+      %v = loop.load %x[%i] : !loop.buffer<f32, global, const> -> f32
+      loop.store %v, %y[%i] : f32, !loop.buffer<f32, global>
+    }
+  }
+  func.func @f<n>(%x: tensor<[n], f32>) -> tensor<[n], f32> {
+    %y = rt.empty : tensor<[n], f32>
+    rt.launch @k(%x, %y) {sizes = #stepwell.dims<[n]>} : tensor<[n], f32>, tensor<[n], f32>
+    func.return %y : tensor<[n], f32>
+  }
+}"""
+    low.write_text(text)
+    assert main(["emit", str(low), "--emulate", str(folder), "--dim", "n=40"]) == 1
+    assert "result 0: 1 of 40 elements were never written, first [0]" in capsys.readouterr().err
+    made = built(folder)
+    assert made.returncode == 1 and "1 of them never written" in made.stdout
+
+
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "kept").write_text("mine")
     assert emitted(tmp_path) == 1
