@@ -9,6 +9,8 @@ from kernel_texts import ATOMIC, BALLOT, X, Y, int_kernel, kernel
 
 from stepwell.dialects import loop
 from stepwell.ir.diagnostics import IRError
+from stepwell.ir.parser import parse_module
+from stepwell.ir.verifier import verify
 from stepwell.lowering.emulate.printer import print_emulated
 from stepwell.runtime import emulate
 from stepwell.runtime.emulate import Address, EmulatedArrays
@@ -475,3 +477,40 @@ def test_shuffles_take_five_bits_of_the_lane() -> None:
     x, y = values(), fresh()
     run(kernel(body), x, y)
     np.testing.assert_array_equal(y, x.reshape(2, 32)[:, ::-1].reshape(-1))
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_blocks_and_grids_of_three_dimensions(checked: bool) -> None:
+    """Each thread writes its number at its number: x fastest, blocks last."""
+    text = """loop.kernel @k(%y: !loop.buffer<i64, global>) attributes {block = [4, 2, 3],
+      grid = #stepwell.dims<[2, 3, 2]>, target = "cuda"} {
+    %tx = loop.id {which = "thread_x"}
+    %ty = loop.id {which = "thread_y"}
+    %tz = loop.id {which = "thread_z"}
+    %bx = loop.id {which = "block_x"}
+    %by = loop.id {which = "block_y"}
+    %bz = loop.id {which = "block_z"}
+    %dx = loop.id {which = "block_dim_x"}
+    %dy = loop.id {which = "block_dim_y"}
+    %dz = loop.id {which = "block_dim_z"}
+    %gx = loop.id {which = "grid_dim_x"}
+    %gy = loop.id {which = "grid_dim_y"}
+    %a = arith.muli %bz, %gy : index
+    %b = arith.addi %a, %by : index
+    %c = arith.muli %b, %gx : index
+    %d = arith.addi %c, %bx : index
+    %e = arith.muli %d, %dz : index
+    %f = arith.addi %e, %tz : index
+    %g = arith.muli %f, %dy : index
+    %h = arith.addi %g, %ty : index
+    %i = arith.muli %h, %dx : index
+    %at = arith.addi %i, %tx : index
+    %v = arith.index_cast %at : index to i64
+    loop.store %v, %y[%at] : i64, !loop.buffer<i64, global>
+  }"""
+    module = parse_module(text)
+    verify(module)
+    made = next(op for op in module.walk() if isinstance(op, loop.Kernel))
+    y = fresh(288, np.int64)
+    emulate.build_kernels([made], checked=checked)["k"]([Address.of(y)], [], (2, 3, 2))
+    np.testing.assert_array_equal(y, np.arange(288))
