@@ -14,6 +14,25 @@ OpT = TypeVar("OpT", bound="Operation")
 _NO_ATTRIBUTES: Mapping[str, Attribute] = {}  # shared by all operations without attributes; never written
 
 
+class Located:
+    """What has a place in a text."""
+
+    __slots__ = ()
+    _location: Any
+
+    @property
+    def location(self) -> Location:
+        """Where it is written. The parser leaves a pair (source, offset), which is resolved when asked."""
+        location = self._location
+        if type(location) is tuple:
+            location = self._location = location[0].location(location[1])
+        return location  # type: ignore[no-any-return]
+
+    @location.setter
+    def location(self, location: Location) -> None:
+        self._location = location
+
+
 class Value:
     """An SSA value. `uses` counts, by operation, the operands that are this value."""
 
@@ -76,7 +95,7 @@ class OpResult(Value):
         return self.op
 
 
-class BlockArgument(Value):
+class BlockArgument(Value, Located):
     """Argument number `index` of `block`."""
 
     __slots__ = ("_location", "block", "index")
@@ -88,23 +107,11 @@ class BlockArgument(Value):
         self._location = location
 
     @property
-    def location(self) -> Location:
-        """Where it is written. The parser leaves a pair (source, offset), which is resolved when asked."""
-        location = self._location
-        if type(location) is tuple:
-            location = self._location = location[0].location(location[1])
-        return location  # type: ignore[no-any-return]
-
-    @location.setter
-    def location(self, location: Location) -> None:
-        self._location = location
-
-    @property
     def owner(self) -> Block:
         return self.block
 
 
-class Operation:
+class Operation(Located):
     """One operation. Registered operations are subclasses that declare their fields (definition.py);
     an operation of a dialect that is not loaded is an `UnregisteredOp`.
 
@@ -145,18 +152,6 @@ class Operation:
         self.parent: Block | None = None
         self.previous: Operation | None = None
         self.next: Operation | None = None
-
-    @property
-    def location(self) -> Location:
-        """Where it comes from. The parser leaves a pair (source, offset), which is resolved when asked."""
-        location = self._location
-        if type(location) is tuple:
-            location = self._location = location[0].location(location[1])
-        return location  # type: ignore[no-any-return]
-
-    @location.setter
-    def location(self, location: Location) -> None:
-        self._location = location
 
     # -- operands and results
 

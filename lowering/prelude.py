@@ -24,6 +24,17 @@ def c_type(suffix: str) -> str:
     return NAMED.get(suffix, f"sw_{suffix}")
 
 
+_UPDATES = {"exchange": "x", "andi": "old & x", "ori": "old | x", "xori": "old ^ x"}
+
+
+def atomic_update(name: str) -> tuple[str, str] | None:
+    """Of `sw_atomic_<kind>_<type>`: the C type, and what becomes of `old` when it is updated by `x`."""
+    found = re.fullmatch(r"sw_atomic_(\w+)_(i32|i64)", name)
+    if found is None:
+        return None
+    return c_type(found[2]), _UPDATES.get(found[1], f"sw_{found[1]}_{found[2]}(old, x)")
+
+
 def libm_family(name: str, prefix: str = "") -> str | None:
     """Functions of libm; `prefix` is what stands before their names."""
     found = re.fullmatch(r"sw_(\w+)_(f32|f64)", name)

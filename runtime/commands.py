@@ -170,13 +170,14 @@ def check_output(path: str | None) -> None:
 
 def add_emit(subparsers: Any) -> None:
     parser = _add(subparsers, "emit", "Print the source that would be compiled.", (
-        "examples:\n  stepwell emit docs/examples/softmax.mlir --target cuda --arch sm_90a\n"
+        "examples:\n  stepwell emit docs/examples/softmax.mlir --target cuda\n"
         "  stepwell emit docs/examples/softmax.mlir --target cpu --kernel softmax_softmax_rows_cpu\n"
         "  stepwell emit docs/examples/softmax.mlir --emulate softmax_emulated --dim m=3 --dim n=17"),
         emit)  # fmt: skip
     parser.add_argument("file", help="IR text; - is standard input")
     parser.add_argument("--target", choices=("cuda", "cpu"), default="cuda", help="default: cuda")
-    parser.add_argument("--arch", type=_arch, default="sm_90a", help="GPU architecture that the header line names")
+    parser.add_argument("--arch", type=_arch, default="sm_90a",
+                        help="with --emulate: the GPU whose limits hold (the text is the same for all)")  # fmt: skip
     parser.add_argument("--amp", choices=("f16", "bf16"), help="mixed precision first")
     parser.add_argument("--kernel", action="append", default=[], help="only this kernel (repeatable)")
     parser.add_argument("-o", "--output", default="-", help="write here")

@@ -18,7 +18,7 @@ from .blame import fault_of_extension
 MAIN_HELP = """examples:
   stepwell run docs/examples/softmax.mlir --dim m=1000 --dim n=777 --check
   stepwell run docs/examples/transformer_block.mlir --dim s=17,1,128 --check
-  stepwell emit docs/examples/layer_norm.mlir --target cuda --arch sm_90a
+  stepwell emit docs/examples/layer_norm.mlir --target cuda
   stepwell opt docs/examples/mlp.mlir --pipeline='canonicalize,amp{dtype=f16},fuse'
   stepwell ops nn.softmax"""
 

@@ -24,7 +24,6 @@ import numpy as np
 
 from .. import __version__
 from ..dialects import loop
-from ..ir.attributes import FloatType
 from ..ir.core import Operation
 from ..ir.diagnostics import Diagnostic, IRError
 from ..lowering.emulate.printer import HEADER, RUNTIME, Printed, print_emulated
@@ -312,10 +311,7 @@ class Runner:
         """Run it over `grid`; IRError with everything that a checked build found."""
         arrays = [p.array for p in pointers]  # type: ignore[attr-defined]
         self._check_overlap(arrays)
-        numbers = [
-            slot(value, a.type) if isinstance(a.type, FloatType) else int(value)
-            for value, a in zip(scalars, self.kernel.scalars, strict=True)
-        ]
+        numbers = [slot(value, a.type) for value, a in zip(scalars, self.kernel.scalars, strict=True)]
         call = Call(self.kernel, arrays, numbers, cut_grid(self.kernel, grid))
         for note in _RECORDINGS:
             note(call)

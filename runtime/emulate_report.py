@@ -71,14 +71,8 @@ def _flat_block(r: Report) -> int:
     return int(r.block[0]) if not (r.block[1] or r.block[2]) else -1
 
 
-def _barrier(r: Report) -> str:
-    elsewhere = f"waits at line {r.other_line}" if r.other_line else "has ended"
-    return f"waits at a barrier that not all threads of the block reach: thread {r.other_thread} {elsewhere}"
-
-
-def _warp(r: Report) -> str:
-    elsewhere = f"waits at line {r.other_line}" if r.other_line else "has ended"
-    return f"waits for the lanes of its warp, but thread {r.other_thread} {elsewhere}: stuck"
+def _elsewhere(r: Report) -> str:
+    return f"thread {r.other_thread} {f'waits at line {r.other_line}' if r.other_line else 'has ended'}"
 
 
 _TEXTS: dict[int, Callable[[Report], str]] = {
@@ -90,8 +84,8 @@ _TEXTS: dict[int, Callable[[Report], str]] = {
     6: lambda r: f"reads {r.element}, which {_other(r)} writes, {_ORDER}: a race",
     7: lambda r: f"writes {r.element}, which {_other(r)} reads, {_ORDER}: a race",
     8: lambda r: f"writes {r.element} again, although nothing read what it held: a row that runs into the next?",
-    9: _barrier,
-    10: _warp,
+    9: lambda r: f"waits at a barrier that not all threads of the block reach: {_elsewhere(r)}",
+    10: lambda r: f"waits for the lanes of its warp, but {_elsewhere(r)}: stuck",
     11: lambda r: f"takes part in a shuffle with thread {r.other_thread}, which is not there",
     13: lambda r: "has no memory for the stacks of its threads on this machine",
     12: lambda r: "does not end: its threads are stuck, or wait for something that never comes",

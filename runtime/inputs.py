@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from ..ir.attributes import FloatType, TensorType, i1
 from ..ir.diagnostics import IRError
 from ..ir.dims import Bcast, Dim, DimError, Relation, product, solve
 from ..ir.facts import Facts
+from ..ir.pass_options import near
 from .arrays import LARGE, accept_scalar, arrays_of, check_memory
 from .executor import sizes_text
 
@@ -41,7 +41,7 @@ def size_list(given: Sequence[str], entry: func.FuncOp) -> list[dict[str, int]]:
         if name not in entry.symbols:
             there = ", ".join(entry.symbols) or "none"
             raise IRError(f"--dim {text}: @{entry.sym_name} has no dim '{name}' (it has {there})"
-                          f"{_near(name, entry.symbols)}", entry.location)  # fmt: skip
+                          f"{near(name, entry.symbols)}", entry.location)  # fmt: skip
         if name in lists:
             raise IRError(f"--dim {text}: '{name}' is given twice; write --dim {name}=1,2 for several sizes")
         lists[name] = [_size(text, n) for n in numbers.split(",")]
@@ -61,11 +61,6 @@ def _size(text: str, number: str) -> int:
     if not 0 <= value < 1 << 62:
         raise IRError(f"--dim {text}: a size cannot be {value}")
     return value
-
-
-def _near(name: str, names: Sequence[str]) -> str:
-    found = difflib.get_close_matches(name, names, 1)
-    return f"; did you mean '{found[0]}'?" if found else ""
 
 
 def make(
@@ -108,7 +103,7 @@ def _specs(specs: Sequence[str], signature: Signature) -> dict[str, tuple[str, P
         if name not in parameters:
             there = ", ".join(parameters) or "none"
             raise IRError(f"--arg {text}: the function has no argument '{name}' (it has {there})"
-                          f"{_near(name, list(parameters))}", signature.location)  # fmt: skip
+                          f"{near(name, list(parameters))}", signature.location)  # fmt: skip
         made[name] = (spec, parameters[name])
     return made
 
@@ -166,7 +161,7 @@ def _from_npz(path: str, key: str) -> np.ndarray:
     archive = _open(path)
     names = getattr(archive, "files", [])
     if key not in names:
-        raise IRError(f"{path} has no array '{key}' (it has {', '.join(names) or 'none'}){_near(key, names)}")
+        raise IRError(f"{path} has no array '{key}' (it has {', '.join(names) or 'none'}){near(key, names)}")
     try:
         return np.asarray(archive[key])
     except Exception as error:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import prod
 
 from ..dialects import loop
-from ..ir.diagnostics import IRError
 
 THREADS = 1024
 BLOCK = (1024, 1024, 64)
@@ -68,4 +67,4 @@ def _text(sizes: Sequence[int]) -> str:
     return " x ".join(map(str, sizes))
 
 
-__all__ = ["GRID", "IRError", "check_launch", "check_shared", "cut_grid", "shared_limit"]
+__all__ = ["GRID", "check_launch", "check_shared", "cut_grid", "shared_limit"]

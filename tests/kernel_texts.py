@@ -1,9 +1,16 @@
-"""Kernels from text, for tests: over x (const), y and n, with constants and positions made."""
+"""Kernels from text, for tests: over x (const), y and n, with constants and positions made; and runs of them."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
 
 from stepwell.dialects import loop
+from stepwell.ir.diagnostics import IRError
 from stepwell.ir.parser import parse_module
 from stepwell.ir.verifier import verify
-from stepwell.runtime import api
+from stepwell.runtime import api, emulate
+from stepwell.runtime.emulate import Address, EmulatedArrays
 
 CONSTANTS = """
     %c0 = arith.constant 0 : index
@@ -50,3 +57,55 @@ BALLOT = f"""
 ATOMIC = f"""
     %v = loop.load %x[%t] : {X} -> i32
     %old = loop.atomic %v, %y[%c0] {{kind = "KIND"}} : i32, {Y}"""
+TILE = "!loop.buffer<f32, shared, 64>"
+COPY = f"%v = loop.load %x[%t] : {X} -> f32\n    loop.store %v, %y[%t] : f32, {Y}"
+SHUFFLE = """%other = loop.shuffle %zero, %c{lane} {{kind = "{kind}"}} : f32
+    loop.store %other, %y[%t] : f32, {Y}"""
+
+
+# ---------------------------------------------------------------- runs on the emulator
+
+
+def run(made: loop.Kernel, x: np.ndarray, y: np.ndarray, n: int = 64, grid: int = 1, checked: bool = True) -> None:
+    runner = emulate.build_kernels([made], checked=checked)["k"]
+    runner([Address.of(x), Address.of(y)], [n], (grid, 1, 1))
+
+
+def fresh(count: int = 64, dtype: type = np.float32) -> np.ndarray:
+    return EmulatedArrays(True).empty((count,), np.dtype(dtype))
+
+
+def values(count: int = 64) -> np.ndarray:
+    return np.arange(count, dtype=np.float32) - 3
+
+
+def reports(body: str, threads: int = 64, grid: int = 1, x: np.ndarray | None = None, y: np.ndarray | None = None,
+            checked: bool = True) -> str:  # fmt: skip
+    """What a run of the kernel reports; empty where nothing is wrong."""
+    try:
+        run(kernel(body, threads), values() if x is None else x, fresh() if y is None else y, grid=grid,
+            checked=checked)  # fmt: skip
+    except IRError as error:
+        return str(error)
+    return ""
+
+
+def some(condition: str, inner: str) -> str:
+    """`inner` for the threads whose value is less (or not less) than 0: the verifier cannot see that they differ."""
+    r = "!loop.buffer<f32, register, 1>"
+    return f"""
+    %v = loop.load %x[%t] : {X} -> f32
+    %r = loop.alloc : {r}
+    loop.store %v, %r[%c0] : f32, {r}
+    %hidden = loop.load %r[%c0] : {r} -> f32
+    %some = arith.cmpf {condition}, %hidden, %zero : f32
+    loop.if %some : (i1) -> () {{
+      {inner}
+    }}
+    """
+
+
+def refused(act: Callable[[], object]) -> str:
+    with pytest.raises(IRError) as caught:
+        act()
+    return str(caught.value)

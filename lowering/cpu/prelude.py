@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 
 from .. import prelude
-from ..c_scalars import family
+from ..c_helpers import family
 from ..narrow_floats import narrow_family
-from ..prelude import SCALAR, Prelude, c_type
+from ..prelude import SCALAR, Prelude, atomic_update, c_type
 
 BYTES = {**prelude.BYTES, "i1": 4}
 _NARROW = ("f16", "bf16", "f8e4m3fn", "f8e5m2")
@@ -123,12 +123,10 @@ def formula_family(name: str) -> str | None:
 
 def atomic_family(name: str) -> str | None:
     """Updates that give what was there before; a kernel in C has one thread."""
-    found = re.fullmatch(r"sw_atomic_(\w+)_(i32|i64)", name)
+    found = atomic_update(name)
     if found is None:
         return None
-    type = c_type(found[2])
-    helpers = {"exchange": "x", "andi": "old & x", "ori": "old | x", "xori": "old ^ x"}
-    made = helpers.get(found[1], f"sw_{found[1]}_{found[2]}(old, x)")
+    type, made = found
     return (f"SW_INLINE {type} {name}({type} *p, {type} x) {{\n    {type} old = *p;\n    *p = {made};\n"
             "    return old;\n}\n")  # fmt: skip
 

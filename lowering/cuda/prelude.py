@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..c_scalars import NAMED, family
+from ..c_helpers import family
+from ..c_scalars import NAMED
 from ..narrow_floats import narrow_family
 from ..prelude import BYTES, SCALAR, Prelude, c_type, libm_family
 

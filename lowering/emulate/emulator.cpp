@@ -23,7 +23,6 @@ thread_local sw_emu_thread *sw_emu_self __attribute__((tls_model("initial-exec")
 
 namespace {
 
-typedef std::chrono::steady_clock clock_type;
 constexpr int SHARED_CAPACITY = 256 << 10, TURN = 1 << 12;
 
 // ------------------------------------------------------------------ fibres
@@ -52,18 +51,8 @@ sw_emu_switch:
     ret
 .size sw_emu_switch, .-sw_emu_switch
 )");
-extern "C" void sw_emu_switch(void **from, void *to);
-
-struct Context {
-    void *stack_pointer = nullptr;
-    void start(char *stack, size_t size, void (*entry)()) {
-        void **top = (void **)(stack + size) - 8;  // six registers, where to return to, and 0 for debuggers
-        for (int i = 0; i < 8; ++i) top[i] = nullptr;
-        top[6] = (void *)entry;
-        stack_pointer = top;
-    }
-    void to(Context &next) { sw_emu_switch(&stack_pointer, next.stack_pointer); }
-};
+#define SW_EMU_SAVED 8  // words: six registers, where to return to, and 0 for debuggers
+#define SW_EMU_RETURN 6
 #elif defined(__aarch64__) && !defined(SW_EMU_UCONTEXT)
 asm(R"(
 .text
@@ -99,14 +88,19 @@ sw_emu_switch:
     ret
 .size sw_emu_switch, .-sw_emu_switch
 )");
+#define SW_EMU_SAVED 20
+#define SW_EMU_RETURN 11  // x30
+#endif
+
+#ifdef SW_EMU_SAVED
 extern "C" void sw_emu_switch(void **from, void *to);
 
 struct Context {
     void *stack_pointer = nullptr;
     void start(char *stack, size_t size, void (*entry)()) {
-        void **top = (void **)(stack + size) - 20;
-        for (int i = 0; i < 20; ++i) top[i] = nullptr;
-        top[11] = (void *)entry;  // x30
+        void **top = (void **)(stack + size) - SW_EMU_SAVED;
+        for (int i = 0; i < SW_EMU_SAVED; ++i) top[i] = nullptr;
+        top[SW_EMU_RETURN] = (void *)entry;
         stack_pointer = top;
     }
     void to(Context &next) { sw_emu_switch(&stack_pointer, next.stack_pointer); }
@@ -171,16 +165,16 @@ struct Run {  // shared by the cores; kept alive by each
     long long blocks;
     std::atomic<int> running{0};
     std::atomic<bool> stop{false};
-    std::atomic<double> progress{0};  // when the last block ended, in seconds
+    std::atomic<double> progress{0};  // when a block last ended or met, in seconds
     std::mutex lock;
     std::condition_variable ended;
     std::vector<sw_emu_report> reports;
     int capacity;
 };
 
-double seconds() { return std::chrono::duration<double>(clock_type::now().time_since_epoch()).count(); }
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Whether no block has ended for the time that a launch has.
+// Whether no block has ended, or met at a barrier or shuffle, for the time that a launch has.
 bool stalled(const Run &run) { return seconds() - run.progress > run.launch.seconds; }
 
 struct Worker {
@@ -210,7 +204,6 @@ struct Worker {
     void begin_block();
     void resume(Fibre &fibre);
     void stuck();
-    Fibre *first_waiting();
     sw_emu_report report(int kind, int line, const Fibre &fibre);
     void keep(const sw_emu_report &made);
 };
@@ -285,19 +278,12 @@ void Worker::run_block() {
         bool released = false;
         for (size_t first = 0; first < fibres.size(); first += 32) released |= release_warp(first);
         if (released) continue;
-        if (abandoned || !first_waiting()) break;
-        if (!release_block()) break;
+        if (abandoned || !release_block()) break;
     }
     for (Fibre &f : fibres) {  // those of an abandoned block hold nothing that needs an end
         if (f.state == READY || f.state == WAITING) stacks.push_back(f.stack);
         f.state = DONE;
     }
-}
-
-Fibre *Worker::first_waiting() {
-    for (Fibre &f : fibres)
-        if (f.state == WAITING) return &f;
-    return nullptr;
 }
 
 // Lets a warp go on that waits as a whole: every lane that has not ended, at one place.
@@ -361,21 +347,20 @@ void Worker::exchange(size_t first, size_t last) {
     }
 }
 
-// Lets the block go on that waits as a whole at one barrier; otherwise says who is missing.
+// Lets the block go on that waits as a whole at one barrier; otherwise says who is missing. Some thread
+// waits at a barrier where any does: release_warp has dealt with the others.
 bool Worker::release_block() {
-    Fibre *one = first_waiting(), *odd = nullptr;
+    Fibre *one = nullptr, *odd = nullptr;
     for (Fibre &f : fibres)
-        if (f.state == WAITING && f.kind == SW_EMU_AT_BARRIER) {
-            one = &f;
-            break;
-        }
+        if (!one && f.state == WAITING && f.kind == SW_EMU_AT_BARRIER) one = &f;
+    if (!one) return false;
     for (Fibre &f : fibres)
         if (f.state == DONE ? run.launch.checked : f.kind != one->kind || f.line != one->line) {
             odd = &f;
             if (f.state == WAITING) break;
         }
     if (odd) {
-        sw_emu_report made = report(one->kind == SW_EMU_AT_BARRIER ? SW_EMU_BARRIER : SW_EMU_WARP, one->line, *one);
+        sw_emu_report made = report(SW_EMU_BARRIER, one->line, *one);
         made.other_thread = odd->linear, made.other_line = odd->state == DONE ? 0 : odd->line;
         keep(made);
         abandoned = true;
@@ -395,7 +380,7 @@ sw_emu_report Worker::report(int kind, int line, const Fibre &fibre) {
     return made;
 }
 
-// The first of each kind and line.
+// The first of each kind, line and sort of access.
 void Worker::keep(const sw_emu_report &made) {
     std::lock_guard<std::mutex> held(run.lock);
     for (sw_emu_report &r : run.reports)

@@ -85,7 +85,7 @@ struct sw_emu_launch {
     const sw_emu_argument *arguments;
     int grid[3], block[3];
     long long dynamic_shared, stack;  // bytes a block, and a thread
-    double seconds;  // it is called stuck when no block ends for so long
+    double seconds;  // it is called stuck when no block ends or meets for so long
     int cores, checked;
 };
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..c_scalars import family
+from ..c_helpers import family
 from ..cuda.prelude import bits_family, vector_family
 from ..narrow_floats import narrow_family
-from ..prelude import BYTES, SCALAR, Prelude, c_type, libm_family
+from ..prelude import BYTES, SCALAR, Prelude, atomic_update, c_type, libm_family
 
 _MOVES = {
     "load": "template <class P> SW_INLINE {V} {name}(P &&p, int line = __builtin_LINE()) {{\n"
@@ -42,12 +42,10 @@ def shuffle_family(name: str) -> str | None:
 
 def atomic_family(name: str) -> str | None:
     """Atomic updates, in memory that several cores may share."""
-    found = re.fullmatch(r"sw_atomic_(\w+)_(i32|i64)", name)
+    found = atomic_update(name)
     if found is None:
         return None
-    type = c_type(found[2])
-    helpers = {"exchange": "x", "andi": "old & x", "ori": "old | x", "xori": "old ^ x"}
-    made = helpers.get(found[1], f"sw_{found[1]}_{found[2]}(old, x)")
+    type, made = found
     head = f"template <class P> SW_INLINE {type} {name}(P &&p, {type} x, int line = __builtin_LINE())"
     next = f"[=]({type} old) -> {type} {{ return {made}; }}"
     return f"{head} {{\n    return sw_emu_atomic<{type}>(p, {next}, line);\n}}\n"
